@@ -1,0 +1,100 @@
+"""Every path of the results folder. Nothing else in the project joins a path below it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunLayout:
+    """Files of one run, below results/{experiment}/gpus-{n}/."""
+
+    folder: Path
+
+    @property
+    def record(self) -> Path:
+        """What the run ran on; written last, so that it stands only for a run that succeeded."""
+        return self.folder / "run.json"
+
+    @property
+    def traces(self) -> Path:
+        """One gzipped Kineto trace per rank."""
+        return self.folder / "traces"
+
+    def trace(self, rank: int) -> Path:
+        """The trace of one rank."""
+        return self.traces / f"rank-{rank:04d}.json.gz"
+
+    @property
+    def logs(self) -> Path:
+        """One log per rank, and the launcher's own files below jobs/."""
+        return self.folder / "logs"
+
+    def log(self, rank: int) -> Path:
+        """What one rank printed: standard output and error together."""
+        return self.logs / f"rank-{rank:04d}.log"
+
+    @property
+    def progress(self) -> Path:
+        """Rank 0's last line: "iteration 3 of 5"."""
+        return self.logs / "progress"
+
+    @property
+    def job(self) -> Path:
+        """What the launcher needs to find a submitted job again; outside Snakemake's outputs."""
+        return self.logs / "job.json"
+
+    @property
+    def decomposition(self) -> Path:
+        """tables.DECOMPOSITION."""
+        return self.folder / "decomposition.csv"
+
+    @property
+    def collectives(self) -> Path:
+        """One row per iteration, section and paired collective."""
+        return self.folder / "collectives.csv"
+
+    @property
+    def iterations(self) -> Path:
+        """Per-iteration values behind the decomposition, as Parquet."""
+        return self.folder / "iterations.parquet"
+
+    @property
+    def findings(self) -> Path:
+        """What was repaired, skipped or doubtful, in sentences."""
+        return self.folder / "findings.md"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The results folder."""
+
+    root: Path
+
+    def run(self, experiment: str, gpus: int | str) -> RunLayout:
+        """The files of one run; `gpus` may be a Snakemake wildcard such as "{gpus}"."""
+        return RunLayout(self.root / experiment / f"gpus-{gpus}")
+
+    def scaling(self, experiment: str) -> Path:
+        """tables.SCALING of one experiment."""
+        return self.root / experiment / "scaling.csv"
+
+    def figure(self, name: str) -> Path:
+        """One figure over all experiments, as SVG."""
+        return self.root / "figures" / f"{name}.svg"
+
+    @property
+    def report(self) -> Path:
+        """The page people read."""
+        return self.root / "report.html"
+
+
+_RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)")
+
+
+def rank_of_file(path: Path) -> int | None:
+    """The rank that a trace's file name states ("rank-0003.json.gz", "ddp_rank3.json"), or None."""
+    found = _RANK_IN_NAME.findall(path.name)
+    return int(found[-1]) if found else None
