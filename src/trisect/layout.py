@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from trisect.errors import TrisectError
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,21 @@ class Layout:
     def report(self) -> Path:
         """The page people read."""
         return self.root / "report.html"
+
+    def require_writable(self) -> None:
+        """Try to write where the results will go, leaving nothing behind.
+
+        Raises:
+            TrisectError: a file stands in the way, or nothing can be created there.
+        """
+        existing = next(folder for folder in [self.root, *self.root.absolute().parents] if folder.exists())
+        try:
+            with tempfile.TemporaryFile(dir=existing):
+                pass
+        except OSError as error:
+            raise TrisectError(
+                f"results: cannot write to {str(self.root)!r} ({error.strerror}: {existing}); name another folder"
+            ) from None
 
 
 _RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)")
