@@ -1,0 +1,1 @@
+"""Tables to figures to one HTML page."""

@@ -1,0 +1,56 @@
+"""Numbers as people read them: three digits, a unit, and the interval beside the value."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "-"
+"""Shown where a table holds no number."""
+
+
+def digits(value: float, figures: int = 3) -> str:
+    """A value to `figures` significant digits, without an exponent between 0.001 and 100,000."""
+    if math.isnan(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    if not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.{figures - 1}e}"
+    decimals = figures - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
+
+
+def seconds(value: float) -> str:
+    """A duration given in seconds, with the unit that keeps it short: s, ms or µs."""
+    if math.isnan(value) or value == 0 or abs(value) >= 0.9995:
+        return MISSING if math.isnan(value) else f"{digits(value)} s"
+    return f"{digits(value * 1e3)} ms" if abs(value) >= 0.9995e-3 else f"{digits(value * 1e6)} µs"
+
+
+def percent(value: float) -> str:
+    """A share (1 is 100 %) in percent; one decimal below 10 %."""
+    if math.isnan(value):
+        return MISSING
+    shown = 100 * value
+    return f"{shown:.1f} %" if 0 < abs(shown) < 9.95 else f"{shown:.0f} %"
+
+
+def times(value: float) -> str:
+    """A factor, with two decimals."""
+    return MISSING if math.isnan(value) else f"{value:.2f}x"
+
+
+def size(value: float) -> str:
+    """Bytes, with a decimal prefix."""
+    if math.isnan(value):
+        return MISSING
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(value) < 999.5:
+            return f"{digits(value)} {unit}"
+        value /= 1000
+    return f"{digits(value)} TB"
+
+
+def listed(items: list[str]) -> str:
+    """Items as a list in a sentence: "1, 2 and 4"."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

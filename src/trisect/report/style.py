@@ -1,0 +1,215 @@
+"""How every figure looks: colours, markers, axes; and how a data point is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import matplotlib
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from trisect.tables import TOTAL
+
+Line = Any
+"""A matplotlib line style: a name or a dash sequence."""
+
+WIDTH_IN = 9.0
+INK = "#1f2933"
+MUTED = "#5a6672"
+
+# Okabe and Ito's palette: told apart with any colour vision; markers tell them apart in grey.
+_SECTION_COLOURS = ("#0072b2", "#d55e00", "#007a5a", "#a8518a", "#8c6d00", "#444444")
+_SECTION_MARKERS = ("o", "s", "^", "v", "P", "X")
+_LINES = {"2d": ("-", "-.", (0, (7, 1, 1, 1, 1, 1))), "3d": ("--", ":", (0, (1, 2)))}
+
+RC = {
+    **sns.axes_style("ticks", {"axes.spines.top": False, "axes.spines.right": False}),
+    "font.family": "sans-serif",
+    "font.sans-serif": [
+        "DejaVu Sans",
+        "Verdana",
+        "sans-serif",
+    ],  # the first comes with matplotlib: same layout anywhere
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "axes.edgecolor": "#9aa5b1",
+    "axes.linewidth": 0.8,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e3e7eb",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "hatch.linewidth": 0.7,
+    "text.parse_math": False,  # a "$" in a name is a "$"
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "trisect",  # ids depend on the content alone
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn."""
+
+    colour: str
+    marker: str = "o"
+    line: Line = "-"
+    width: float = 1.4
+    hatch: str = ""
+
+
+PARTS = {
+    "compute": Look("#2f5575"),
+    "transfer": Look("#e69f00", hatch="////"),
+    "wait": Look("#b9c4ce"),
+}
+"""The three parts of a section; dark, middle and light, so that grey print keeps them apart."""
+
+PERCENT = FuncFormatter(lambda value, _: f"{100 * value:g} %")
+
+COMBINED = Look(INK, marker="D", line="-", width=2.2)
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """Every figure is drawn and saved inside this."""
+    with matplotlib.rc_context(RC):
+        yield
+
+
+def experiments_of(scaling: pd.DataFrame) -> list[str]:
+    """Experiments, in the table's order."""
+    return list(scaling["experiment"].unique())
+
+
+def sections_of(rows: pd.DataFrame) -> list[str]:
+    """Sections, in the table's order, without the row that sums them."""
+    return [name for name in rows["section"].unique() if name != TOTAL]
+
+
+def families_of(scaling: pd.DataFrame) -> dict[tuple[str, ...], list[str]]:
+    """Experiments that share their sections, such as all inference: they share a panel."""
+    families: dict[tuple[str, ...], list[str]] = {}
+    for name, rows in scaling.groupby("experiment", sort=False):
+        families.setdefault(tuple(sorted(sections_of(rows))), []).append(str(name))
+    return families
+
+
+def section_looks(scaling: pd.DataFrame) -> dict[str, Look]:
+    """One colour and marker per section, the same in every panel, and the look of the combined series."""
+    names = sections_of(scaling)
+    colours, markers = _SECTION_COLOURS, _SECTION_MARKERS
+    looks = {name: Look(colours[i % len(colours)], markers[i % len(markers)]) for i, name in enumerate(names)}
+    return looks | {TOTAL: COMBINED}
+
+
+def experiment_lines(experiments: Iterable[str]) -> dict[str, Line]:
+    """A line style per experiment of one panel: 2D solid, 3D dashed, further ones by other dashes."""
+    used = {"2d": 0, "3d": 0}
+    lines: dict[str, Line] = {}
+    for name in experiments:
+        kind = "3d" if "3d" in name.lower() else "2d"
+        lines[name] = _LINES[kind][used[kind] % len(_LINES[kind])]
+        used[kind] += 1
+    return lines
+
+
+def panels(
+    count: int, columns: int, height_in: float, *, sharey: Literal["all", "row", "none"] = "none"
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` axes, filled row by row."""
+    columns = min(count, columns)
+    rows = math.ceil(count / columns)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.03)
+    figure = Figure(figsize=(WIDTH_IN, height_in * rows + 0.45), layout=layout)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
+    """A log2 axis whose ticks are the counts that ran."""
+    ticks = sorted(set(counts))
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(ticks[0] / 1.25, ticks[-1] * 1.25)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels([str(tick) for tick in ticks])
+    axes.set_xlabel("GPUs")
+
+
+def tag(experiment: str, hover: str = "") -> str:
+    """The id of an artist: `svg.annotate` turns it into what the page toggles and shows on hover."""
+    return json.dumps([experiment, hover])
+
+
+def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """One series: a line, its intervals, and one marker per point, hollow where oversubscribed.
+
+    Args:
+        points: one row per GPU count: experiment, gpus, value, lo, hi, oversubscribed, hover. NaN is not drawn.
+    """
+    points = points.dropna(subset=["value"]).sort_values("gpus")
+    if points.empty:
+        return
+    experiment = points["experiment"].iloc[0]
+    line: dict[str, Any] = {"color": look.colour, "linestyle": look.line, "linewidth": look.width}
+    sns.lineplot(data=points, x="gpus", y="value", ax=axes, errorbar=None, legend=False, **line)
+    axes.lines[-1].set_gid(tag(experiment))
+    marker: dict[str, Any] = {"marker": look.marker, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
+    for point in points.to_dict("records"):
+        if not math.isnan(point["lo"]) and not math.isnan(point["hi"]):
+            gid = tag(experiment)
+            axes.vlines(point["gpus"], point["lo"], point["hi"], color=look.colour, linewidth=1.0, gid=gid)
+        marker |= {"markerfacecolor": "white" if point["oversubscribed"] else look.colour}
+        gid = tag(experiment, point["hover"])
+        axes.plot(point["gpus"], point["value"], color=look.colour, zorder=3, gid=gid, **marker)
+
+
+def legend(figure: Figure, handles: Mapping[str, Line2D | Patch], oversubscribed: bool) -> None:
+    """One legend below the panels; it explains hollow points where there are any."""
+    if oversubscribed:
+        hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 5.5, "linestyle": "none"}
+        handles = {**handles, "hollow: oversubscribed, more ranks than cores": Line2D([], [], color=INK, **hollow)}
+    columns = len(handles) if len(handles) <= 5 else math.ceil(len(handles) / 2)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, handlelength=2.4)
+
+
+def line_handle(look: Look, *, marker: bool = True) -> Line2D:
+    """A legend entry for a series."""
+    shown = look if marker else replace(look, marker="")
+    return Line2D([], [], color=shown.colour, marker=shown.marker, linestyle=shown.line, linewidth=shown.width)
+
+
+def where(row: Mapping[Any, Any]) -> str:
+    """Which run and section a row is about, for hover text."""
+    section = "all sections" if row["section"] == TOTAL else row["section"]
+    return f"{row['experiment']}, {section}, {row['gpus']} GPU{'s' if row['gpus'] != 1 else ''}"
+
+
+def flag(row: Mapping[Any, Any]) -> str:
+    """What hover text adds to an oversubscribed row."""
+    return ", oversubscribed" if row["oversubscribed"] else ""

@@ -1,0 +1,48 @@
+"""A figure as SVG text: the same bytes for the same data, with values on hover."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from io import StringIO
+
+from matplotlib.figure import Figure
+
+from trisect.report.style import theme
+
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_TAGGED = re.compile(r'<g id="(\[[^"]*\])">')
+_REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
+
+
+def render(figure: Figure) -> str:
+    """The figure as a standalone SVG document; groups drawn under `style.tag` carry data-experiment and a title."""
+    buffer = StringIO()
+    with theme():
+        figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
+    return annotate(buffer.getvalue())
+
+
+def annotate(svg: str) -> str:
+    """Turn the ids that `style.tag` made into a data-experiment attribute and a title, which browsers show on hover."""
+
+    def group(match: re.Match[str]) -> str:
+        experiment, hover = json.loads(html.unescape(match[1]))
+        title = f"<title>{html.escape(hover)}</title>" if hover else ""
+        return f'<g data-experiment="{html.escape(experiment)}">{title}'
+
+    return _TAGGED.sub(group, svg)
+
+
+def inline(svg: str, name: str, label: str) -> str:
+    """An SVG document as an element of a page: no prolog, ids of its own, a label for screen readers.
+
+    Args:
+        svg: a document as `render` makes it.
+        name: prefix of its ids, since a page holds several figures.
+        label: what a screen reader says in its place.
+    """
+    element = svg[svg.index("<svg") :]
+    element = _REFERENCE.sub(lambda found: f"{found[1]}{name}-", element)
+    return element.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1).strip()

@@ -1,0 +1,206 @@
+"""Fabricated inputs of the report: made-up tables and run records, never a measurement.
+
+The 64-GPU sweep follows rules like those of a published V100 study (whole operators, bytes over rate), so that the
+conclusions the report should draw from it are known. The laptop sweep has an oversubscribed point. Spreads are
+invented: a fixed share of each value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+
+from trisect.record import Correctness, Profiling, RankRecord, RunRecord
+from trisect.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
+
+COUNTS = (1, 2, 4, 8, 16, 32, 64)
+SPREAD = {"wait": 0.2, "transfer": 0.05}  # of the value, each way; 0.01 where not named
+SECTIONS = {"inference": ("gradient", "denoiser"), "training": ("forward", "backward")}
+OPERATORS = {"inference_2d": 8, "inference_3d": 2, "training_2d": 4, "training_3d": 4}
+
+
+def row(experiment: str, section: str, gpus: int, compute: float, transfer: float, wait: float, **other) -> dict:
+    """One row with every derived column computed from compute, transfer and wait (one collective: SerE = 1)."""
+    span, compute_max = compute + transfer + wait, compute + wait
+    values = {
+        "span_s": span,
+        "compute_s": compute,
+        "transfer_s": transfer,
+        "wait_s": wait,
+        "hidden_s": 0.0,
+        "gap_s": 0.02 * compute,
+        "compute_max_s": compute_max,
+        "wait_imbalance_s": 0.9 * wait,
+        "wait_jitter_s": 0.1 * wait,
+        "wait_late_start_s": 0.0,
+        "load_balance": compute / compute_max,
+        "comm_efficiency": compute_max / span,
+        "serialization_efficiency": compute_max / (span - transfer),
+        "transfer_efficiency": (span - transfer) / span,
+        "parallel_efficiency": compute / span,
+    }
+    plain = {"experiment": experiment, "section": section, "gpus": gpus, "iterations": 10, "collectives": 1}
+    plain |= {"payload_bytes": 805306368, "transfer_is_bound": False, "unattributed_share": 0.0, "repairs": 0}
+    plain |= {"oversubscribed": False, "load_balance_bound": math.nan, "profiling_price": 1.03}
+    return plain | values | other
+
+
+def finished(rows: Iterable[dict]) -> pd.DataFrame:
+    """Rows of one experiment as tables.SCALING: the rows TOTAL, the columns against the smallest count, intervals."""
+    table = pd.DataFrame(rows)
+    totals = []
+    for gpus, sections in table.groupby("gpus"):
+        total = sections[list(TIMES)].sum()
+        flags = sections.iloc[0][["oversubscribed", "load_balance_bound", "profiling_price", "iterations", "repairs"]]
+        made = row(sections["experiment"].iloc[0], TOTAL, int(gpus), *total[["compute_s", "transfer_s", "wait_s"]])
+        totals.append(made | total.to_dict() | flags.to_dict() | {"collectives": len(sections)})
+    table = pd.concat([table, pd.DataFrame(totals)], ignore_index=True)
+    base = int(table["gpus"].min())
+    first = table[table["gpus"] == base].set_index("section")
+    ratio = table["gpus"] / base
+    table["baseline_gpus"] = base
+    table["cost"] = ratio * table["span_s"] / table["section"].map(first["span_s"])
+    table["comp_scaling"] = table["section"].map(first["compute_s"]) / (ratio * table["compute_s"])
+    table["global_efficiency"] = table["parallel_efficiency"] * table["comp_scaling"]
+    for column in (*TIMES, *EFFICIENCIES, *RELATIVE):
+        share = next((value for key, value in SPREAD.items() if key in column), 0.01)
+        known = ~((table["gpus"] == base) & (column in RELATIVE))
+        table[f"{column}_lo"] = (table[column] * (1 - share)).where(known)
+        table[f"{column}_hi"] = (table[column] * (1 + share)).where(known)
+    return table.sort_values("gpus", kind="stable")[SCALING].reset_index(drop=True)
+
+
+def _network_transfer(payload: float, gpus: int) -> float:
+    """Bytes over rate: NVLink within a node of 4, a tree at two nodes, a ring beyond."""
+    if gpus == 1:
+        return 0.0
+    ring = 2 * payload * (gpus - 1) / gpus
+    return payload / 17e9 if gpus == 8 else ring / {2: 40e9, 4: 119e9}.get(gpus, 10.5e9)
+
+
+def _operators_compute(gpus: int, operators: int, each: float, idle: float = 0.0055) -> tuple[float, float]:
+    """Mean and largest compute of ranks that hold whole operators; a rank without one still spends `idle`."""
+    largest = each * math.ceil(operators / gpus)
+    return (each * operators + idle * max(gpus - operators, 0)) / gpus, largest
+
+
+def _inference(name: str, denoiser: float, operator: float, payload: float, counts: Iterable[int]) -> pd.DataFrame:
+    rows = []
+    for n in counts:
+        transfer = _network_transfer(payload, n)
+        mean, largest = _operators_compute(n, OPERATORS[name], operator, idle=operator / 7)
+        bound = OPERATORS[name] / (n * math.ceil(OPERATORS[name] / n))
+        more = {"load_balance_bound": bound}
+        rows.append(row(name, "gradient", n, mean, transfer, largest - mean + (n > 1) * 0.01 * mean, **more))
+        rows.append(row(name, "denoiser", n, denoiser / n, transfer, (n > 1) * 0.03 * denoiser / n, **more))
+    return finished(rows)
+
+
+def _training(name: str, forward: float, messages: float, lag: float, counts: Iterable[int]) -> pd.DataFrame:
+    rows = []
+    for n in counts:
+        transfer = messages * _network_transfer(2e8, n)
+        wait = (n > 1) * (0.01 * forward / n + lag * (1 - 4 / max(n, 4)))
+        rows.append(row(name, "forward", n, forward / n, transfer, wait))
+        rows.append(row(name, "backward", n, 2.1 * forward / n, 1.2 * transfer, 0.9 * wait))
+    return finished(rows)
+
+
+def cluster_scaling() -> pd.DataFrame:
+    """Four experiments at 1 to 64 GPUs (training_3d from 4), after the published rules."""
+    return pd.concat(
+        [
+            _inference("inference_2d", 18.3, 0.038, 805306368, COUNTS),
+            _inference("inference_3d", 172.0, 0.013, 536870912, COUNTS),
+            _training("training_2d", 36.0, 13, 0.2, COUNTS),
+            _training("training_3d", 205.0, 8, 0.1, COUNTS[2:]),
+        ],
+        ignore_index=True,
+    )
+
+
+def laptop_scaling() -> pd.DataFrame:
+    """Two experiments at 1, 2 and 4 ranks on 2 cores: the last point is oversubscribed and twice as slow."""
+    tables = []
+    for name in ("inference_2d", "training_2d"):
+        first, second = SECTIONS[name.split("_")[0]]
+        rows = []
+        for n in (1, 2, 4):
+            slow = {"oversubscribed": n == 4, "load_balance_bound": 1.0, "iterations": 3}
+            compute = 0.4 / min(n, 2)
+            rows.append(row(name, first, n, 0.2 * compute, 0.004 * (n - 1), 0.01 * (n - 1), **slow))
+            rows.append(row(name, second, n, compute, 0.004 * (n - 1), 0.02 * (n - 1), **slow))
+        tables.append(finished(rows))
+    return pd.concat(tables, ignore_index=True)
+
+
+def record(experiment: str, gpus: int, **changes) -> RunRecord:
+    """A run record with invented values; `changes` replaces fields."""
+    mode = "training" if experiment.startswith("training") else "inference"
+    ranks = [
+        RankRecord(
+            rank=rank,
+            local_rank=rank % 4,
+            host=f"node{rank // 4:02d}",
+            pid=4000 + rank,
+            device=f"cuda:{rank % 4} Tesla V100-SXM2-32GB",
+            device_uuid=f"GPU-{rank:08x}",
+            cores=10,
+            threads=10,
+            tiles=64 // gpus,
+            operators=1,
+            peak_memory_bytes=dict.fromkeys(SECTIONS[mode], 9000000000 + rank),
+        )
+        for rank in range(gpus)
+    ]
+    fields = {
+        "experiment": experiment,
+        "gpus": gpus,
+        "size": "published",
+        "mode": mode,
+        "sections": list(SECTIONS[mode]),
+        "config": {"experiment": experiment, "image": [8192, 8192], "seed": 7},
+        "config_sha256": "c0ffee" * 10 + "c0ff",
+        "launcher": "slurm",
+        "job_id": f"10{gpus:03d}",
+        "backend": "nccl",
+        "device": "cuda",
+        "placement_as_intended": True,
+        "versions": {"trisect": "0.1.0", "torch": "2.10.0+cu128", "deepinv": "0.5.0", "nccl": "2.27.5"},
+        "git_revision": "0123abc-dirty",
+        "environment": {"NCCL_DEBUG": "INFO"},
+        "hosts": {f"node{node:02d}": 40 for node in range(math.ceil(gpus / 4))},
+        "oversubscribed": False,
+        "tiles": 64,
+        "operators": OPERATORS.get(experiment, 4),
+        "patch_requested": [1024, 1024],
+        "patch_effective": [1024, 1024],
+        "load_balance_bound": {"tiles": 1.0, "operators": 0.5},
+        "iterations": {"warmup": 2, "measured": 10, "unprofiled": 5},
+        "measurements_sha256": "ab" * 32,
+        "correctness": Correctness(
+            relative_difference={"reconstruction": 3.1e-7}, tolerance=1e-4, size="laptop", iterations=2
+        ),
+        "profiling": Profiling(profiled_s=[1.03] * 3, unprofiled_s=[1.0] * 3, price=1.03),
+        "psnr_db": 31.4,
+        "ranks": ranks,
+    }
+    return RunRecord(**(fields | changes))
+
+
+def laptop_record(experiment: str, gpus: int) -> RunRecord:
+    """A run on 2 CPU cores."""
+    made = record(experiment, gpus, backend="gloo", device="cpu", size="laptop", launcher="local", hosts={"laptop": 2})
+    ranks = [
+        rank.model_copy(update={"host": "laptop", "device": "cpu", "device_uuid": None, "local_rank": rank.rank})
+        for rank in made.ranks
+    ]
+    return made.model_copy(update={"ranks": ranks, "oversubscribed": gpus > 2})
+
+
+def records_for(scaling: pd.DataFrame, make: Callable[[str, int], RunRecord] = record) -> list[RunRecord]:
+    """A record for every run of a table."""
+    runs = scaling[["experiment", "gpus"]].drop_duplicates()
+    return [make(str(experiment), int(gpus)) for experiment, gpus in runs.itertuples(index=False)]
