@@ -1,0 +1,1 @@
+"""What runs in each rank: the deepinv solver, measured. The only importer of torch and deepinv."""

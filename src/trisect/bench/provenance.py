@@ -1,0 +1,91 @@
+"""What a rank and its run ran on, as the run record wants it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import version
+
+import torch
+
+from trisect.bench.device import describe
+from trisect.record import RankRecord
+
+_RECORDED_PREFIXES = (
+    "NCCL_",
+    "GLOO_",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "CUDA_VISIBLE",
+    "TORCH_",
+    "SLURM_JOB",
+    "SLURM_CONF",
+)
+
+
+def host_and_cores() -> tuple[str, set[int]]:
+    """This host and the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return socket.gethostname(), os.sched_getaffinity(0)
+    return socket.gethostname(), set(range(os.cpu_count() or 1))
+
+
+def cores_by_host(ranks: Iterable[tuple[str, set[int]]]) -> dict[str, int]:
+    """Cores that the ranks of each host have between them; ranks may be bound to different ones."""
+    found: dict[str, set[int]] = {}
+    for host, cores in ranks:
+        found.setdefault(host, set()).update(cores)
+    return {host: len(cores) for host, cores in found.items()}
+
+
+def rank_record(rank: int, device: torch.device, tiles: int, operators: int, peak_bytes: dict[str, int]) -> RankRecord:
+    """This process, as one rank of the run."""
+    name, uuid = describe(device)
+    host, cores = host_and_cores()
+    return RankRecord(
+        rank=rank,
+        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+        host=host,
+        pid=os.getpid(),
+        device=name,
+        device_uuid=uuid,
+        cores=len(cores),
+        threads=torch.get_num_threads(),
+        tiles=tiles,
+        operators=operators,
+        peak_memory_bytes=peak_bytes,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the measurement depends on, those that are there."""
+    found = {name: version(name) for name in ("trisect", "torch", "deepinv", "numpy", "submitit")}
+    found["python"] = platform.python_version()
+    found["kernel"] = platform.release()
+    if torch.version.cuda is not None and torch.cuda.is_available():
+        found["cuda"] = torch.version.cuda
+        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+        found["driver"] = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0]
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Variables that steer communication and threads."""
+    return {key: value for key, value in sorted(os.environ.items()) if key.startswith(_RECORDED_PREFIXES)}
+
+
+def git_revision() -> str:
+    """Revision of the working folder, with "-dirty" where it has changes; "" outside git."""
+    return _output("git", "describe", "--always", "--dirty", "--abbrev=12")
+
+
+def _output(*command: str) -> str:
+    if shutil.which(command[0]) is None:
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
