@@ -1,0 +1,79 @@
+"""What is launched, and the launcher's own files of one launch."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from trisect.layout import RunLayout
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run as the launcher sees it."""
+
+    name: str
+    """Says experiment and count: "inference_2d gpus-4"; the job's name in squeue."""
+    target: str
+    """What every rank calls: "package.module:function", as function(payload: str, folder: Path).
+    `folder` is the root of a RunLayout that is private to the launch; its content moves to the run's own
+    folder when every rank has ended well."""
+    payload: str
+    """First argument of the target, JSON; equal on all ranks."""
+    ranks: int
+    iterations: int
+    """How many the target will report in RunLayout.progress."""
+
+    @property
+    def payload_sha256(self) -> str:
+        """Hash by which ranks, and a launch that finds the job again, agree on what is run."""
+        return hashlib.sha256(self.payload.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Files of one start of a job; a job that SLURM requeues has several."""
+
+    folder: Path
+
+    @property
+    def run(self) -> RunLayout:
+        """Where the target writes."""
+        return RunLayout(self.folder / "run")
+
+    @property
+    def rendezvous(self) -> Path:
+        """Address and port of rank 0."""
+        return self.folder / "rendezvous.json"
+
+    def outcome(self, rank: int) -> Path:
+        """How one rank is doing, and how it ended: an Outcome."""
+        return self.folder / f"rank-{rank:04d}.json"
+
+    @property
+    def nccl(self) -> Path:
+        """NCCL's own log, one file per process."""
+        return self.run.logs / "nccl"
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """Files of one launch: those below, and those of submitit."""
+
+    root: Path
+
+    @property
+    def payload(self) -> Path:
+        """Job.payload."""
+        return self.root / "payload.json"
+
+    def attempt(self, restarts: int) -> Attempt:
+        """The job's start after `restarts` requeues."""
+        return Attempt(self.root / f"attempt-{restarts}")
+
+    @property
+    def latest(self) -> int:
+        """Requeues before the newest start; 0 where none has started."""
+        starts = [int(path.name.removeprefix("attempt-")) for path in self.root.glob("attempt-*")]
+        return max(starts, default=0)

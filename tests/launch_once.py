@@ -1,0 +1,25 @@
+"""Launch one job from a process of its own, for tests that send signals to the launcher.
+
+Usage: launch_once.py FOLDER RANKS PAYLOAD MACHINE-JSON
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from trisect import launch
+from trisect.config import Machine
+from trisect.errors import TrisectError
+from trisect.layout import RunLayout
+
+if __name__ == "__main__":
+    folder, ranks, payload, machine = sys.argv[1:]
+    job = launch.Job(f"standin gpus-{ranks}", "standins:act", payload, int(ranks), 2)
+    try:
+        launch.run(
+            job, Machine.model_validate_json(machine), RunLayout(Path(folder)), lambda line: print(line, flush=True)
+        )
+    except TrisectError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
