@@ -1,0 +1,156 @@
+"""Which collective of one rank is which collective of another, and which iterations all ranks share.
+
+Two rows are the same collective when they agree in iteration, section, occurrence, process group, group size,
+sequence number (where the trace has one), operation and payload, and are the same one in order of start among
+those of their rank that agree in all of this. What has no partner on some rank of its group is refused: a number
+made of events that do not belong together would look like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from trisect.analysis import wording
+from trisect.errors import TrisectError
+from trisect.tables import OUTSIDE, POINT_TO_POINT, Trace
+
+_UNEVEN = frozenset({"all_to_all"})  # each rank may send another number of bytes
+_PLACE = ["iteration", "section", "occurrence", "group", "op", "size"]
+
+
+def share_iterations(trace: Trace) -> tuple[Trace, list[str]]:
+    """Keep the iterations that every rank has.
+
+    Returns:
+        The trace, and a finding for every rank that had more.
+
+    Raises:
+        TrisectError: no rank, no iteration in common, or a section that one rank has and another has not.
+    """
+    everyone = sorted(int(rank) for rank in trace.readings["rank"].unique())
+    per_rank = {rank: set(found) for rank, found in trace.sections.groupby("rank")["iteration"]}
+    have = {rank: per_rank.get(rank, set()) for rank in everyone}
+    shared = set.intersection(*have.values()) if have else set()
+    if not shared:
+        seen = "; ".join(f"rank {rank}: {wording.numbers(found) or 'none'}" for rank, found in list(have.items())[:8])
+        raise TrisectError(f"no iteration is in the traces of all ranks ({seen}); record the same ones on every rank")
+    findings = [
+        f"Rank {rank} also has {wording.iterations(found - shared)}, which not all ranks have: cut back to"
+        f" {wording.iterations(shared)}."
+        for rank, found in have.items()
+        if found - shared
+    ]
+    sections = trace.sections[trace.sections["iteration"].isin(shared)]
+    collectives = trace.collectives[trace.collectives["iteration"].isin(shared)]
+    _check_sections(sections, everyone)
+    return replace(trace, sections=sections, collectives=collectives), findings
+
+
+def _check_sections(sections: pd.DataFrame, everyone: list[int]) -> None:
+    on = sections.groupby(["iteration", "section", "occurrence"])["rank"].agg(["size", "nunique"])
+    odd = on[(on["nunique"] != len(everyone)) | (on["size"] != len(everyone))]
+    if odd.empty:
+        return
+    iteration, section, occurrence = odd.index[0]
+    here = (sections["iteration"] == iteration) & (sections["section"] == section)
+    have = sections.loc[here & (sections["occurrence"] == occurrence), "rank"]
+    missing = sorted(set(everyone) - set(have))
+    where = f"iteration {iteration}, section {section!r} (occurrence {occurrence})"
+    if not missing:
+        raise TrisectError(f"{where}: {wording.ranks(have[have.duplicated()])} has it twice; name each section once")
+    raise TrisectError(
+        f"{where}: on {wording.ranks(have)} but not on {wording.ranks(missing)};"
+        " leave the section out, or mark it on every rank"
+    )
+
+
+def pair(collectives: pd.DataFrame, world_size: int) -> pd.DataFrame:
+    """Pair the collectives that ran in a section.
+
+    Args:
+        collectives: tables.COLLECTIVES, of iterations that all ranks share.
+        world_size: the number of ranks.
+
+    Returns:
+        Those rows, by rank and start, and three columns more: `pair`, equal for the rows of one collective;
+        `slot`, equal for the collectives that have the same place in different iterations; `paired`, false for
+        send and recv, which are left alone: a pair each, because a trace does not say who the other end was.
+
+    Raises:
+        TrisectError: a collective without a partner on some rank of its group.
+    """
+    rows = _place(collectives[collectives["section"] != OUTSIDE])
+    _check_world(rows, world_size)
+    count = rows.groupby("pair")["rank"].transform("size")
+    wrong = rows[rows["paired"] & (count != rows["group_size"])]
+    if not wrong.empty:
+        _refuse(wrong, rows)
+    return rows.drop(columns=["size", "position"])
+
+
+def pair_outside(collectives: pd.DataFrame, world_size: int) -> pd.DataFrame:
+    """Pair what ran between the sections, such as closing barriers, as far as it pairs beyond doubt.
+
+    Returns:
+        As `pair`, without any kind of collective (of one iteration, group, operation and payload) that does not
+        pair throughout: these serve the clocks alone, so leaving some out is safe and guessing is not.
+    """
+    rows = _place(collectives[collectives["section"] == OUTSIDE])
+    full = rows["paired"] & (rows.groupby("pair")["rank"].transform("size") == world_size)
+    sound = full.groupby([rows[name] for name in _PLACE]).transform("all")
+    return rows[sound.astype(bool)].drop(columns=["size", "position"])
+
+
+def _place(collectives: pd.DataFrame) -> pd.DataFrame:
+    rows = collectives.sort_values(["rank", "start_ns", "end_ns"], kind="stable", ignore_index=True)
+    rows["paired"] = ~rows["op"].isin(POINT_TO_POINT)
+    rows["size"] = rows["bytes"].mask(rows["op"].isin(_UNEVEN), -1)
+    rows["position"] = rows.groupby(["rank", "iteration"]).cumcount()
+    ordinal = rows.groupby(["rank", *_PLACE]).cumcount()
+    rows["slot"] = _numbered([rows[name] for name in _PLACE[1:]] + [ordinal])
+    alone = pd.Series(np.arange(len(rows)), index=rows.index).mask(rows["paired"], -1)
+    rows["pair"] = _numbered([rows["slot"], rows["iteration"], rows["seq"], rows["group_size"], alone])
+    return rows
+
+
+def _numbered(keys: list[pd.Series]) -> pd.Series:
+    """0, 1, ... for each distinct combination of `keys`, in order of appearance."""
+    frame = pd.concat([key.rename(str(n)) for n, key in enumerate(keys)], axis=1)
+    return frame.groupby(list(frame.columns), sort=False).ngroup()
+
+
+def _check_world(rows: pd.DataFrame, world_size: int) -> None:
+    largest = int(rows["group_size"].max()) if len(rows) else 0
+    if largest > world_size:
+        raise TrisectError(
+            f"collectives of {largest} ranks, but traces of {world_size} ({wording.ranks(rows['rank'])}): transfer and"
+            " wait cannot be told apart without all; give the trace of every rank"
+        )
+
+
+def _refuse(wrong: pd.DataFrame, rows: pd.DataFrame) -> None:
+    first = wrong.sort_values(["iteration", "position", "rank"]).iloc[0]
+    have = rows.loc[rows["pair"] == first["pair"], "rank"]
+    group = rows[(rows["group"] == first["group"]) & (rows["group_size"] == first["group_size"])]
+    missing = sorted(set(group["rank"]) - set(have))
+    message = (
+        f"iteration {first['iteration']}, section {first['section']!r}, collective {first['position'] + 1} of the"
+        f" iteration: {_describe(first)} ran on {wording.ranks(have)}"
+    )
+    if missing:
+        message += f" but not on {wording.ranks(missing)}"
+        other = rows[(rows["rank"] == missing[0]) & (rows["iteration"] == first["iteration"])]
+        other = other[other["position"] == first["position"]]
+        message += f", where rank {missing[0]} ran {_describe(other.iloc[0])}" if len(other) else ""
+    else:
+        message += f", not on {first['group_size']} as its group is large"
+    raise TrisectError(f"{message}; collectives pair only if every rank of a group recorded the same ones")
+
+
+def _describe(row: pd.Series) -> str:
+    size = f" of {row['bytes']} bytes" if row["bytes"] >= 0 else ""
+    seq = f", sequence number {row['seq']}" if row["seq"] >= 0 else ""
+    return f"{row['op']}{size} (group {row['group']!r}{seq})"

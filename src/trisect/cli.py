@@ -1,0 +1,76 @@
+"""The `trisect` command. Each subcommand is one entry of COMMANDS."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from trisect.decomposition_files import write_decomposition
+from trisect.errors import TrisectError
+from trisect.layout import RunLayout
+
+SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
+SHOWN_EFFICIENCIES = ("load_balance", "comm_efficiency", "parallel_efficiency")
+
+
+def _decompose_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Cut each section of each iteration of a job into compute, transfer and wait. Reads one PyTorch profiler trace"
+        " a rank, prints the table, and writes decomposition.csv, collectives.csv, iterations.parquet and findings.md."
+    )
+    parser.add_argument("traces", metavar="DIR", type=Path, help="folder of the job's traces, *.json or *.json.gz")
+    parser.add_argument(
+        "--section",
+        metavar="NAME",
+        action="append",
+        help="a record_function name to measure; give it again for more (default: each iteration is one section)",
+    )
+    parser.add_argument(
+        "--iteration",
+        metavar="NAME",
+        default="ProfilerStep",
+        help="the annotation that marks an iteration, NAME#k or NAME (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out", metavar="OUT", type=Path, default=Path("decomposition"), help="where to write (default: %(default)s)"
+    )
+
+
+def _decompose(arguments: argparse.Namespace) -> None:
+    out = RunLayout(arguments.out)
+    result = write_decomposition(arguments.traces, out, sections=arguments.section, iteration=arguments.iteration)
+    print(result.table[[*SHOWN, *SHOWN_EFFICIENCIES]].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    for sentence in result.findings:
+        print(f"- {sentence}")
+    print(f"wrote {out.decomposition}, {out.collectives.name}, {out.iterations.name}, {out.findings.name}")
+
+
+Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]
+
+COMMANDS: dict[str, Command] = {
+    "decompose": ("a folder of traces into compute, transfer and wait", _decompose_arguments, _decompose),
+}
+"""Name: what it does in a line, its arguments, what it runs."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; `argv` defaults to the process's own.
+
+    Returns:
+        0, or 2 where the input was at fault, with one line about it on stderr.
+    """
+    parser = argparse.ArgumentParser(prog="trisect", description="What a job spends its time on as ranks are added.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (summary, add_arguments, run) in COMMANDS.items():
+        command = commands.add_parser(name, help=summary)
+        add_arguments(command)
+        command.set_defaults(run=run)
+    arguments = parser.parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except TrisectError as error:
+        print(f"trisect: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,62 @@
+"""From a folder of traces to files: what the command line and the workflow's decompose rule both do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from trisect.analysis import Decomposition, decompose
+from trisect.errors import TrisectError
+from trisect.layout import RunLayout
+from trisect.trace import read_job
+
+
+def write_decomposition(
+    traces: Path,
+    out: RunLayout,
+    *,
+    sections: Sequence[str] | None = None,
+    iteration: str = "ProfilerStep",
+    annotate: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+) -> Decomposition:
+    """Decompose one job and write its four files, all or none.
+
+    Args:
+        traces: folder of the job's traces, one a rank.
+        out: where decomposition.csv, collectives.csv, findings.md and iterations.parquet go.
+        sections: as for `trace.read_job`.
+        iteration: as for `trace.read_job`.
+        annotate: what else belongs into decomposition.csv, given its table.
+
+    Raises:
+        TrisectError: the traces cannot be read or decomposed, or the files cannot be written.
+    """
+    result = decompose(read_job(traces, sections=sections, iteration=iteration))
+    table = annotate(result.table)
+    lines = [f"- {sentence}\n" for sentence in result.findings] or ["Nothing to remark.\n"]
+    writers: dict[Path, Callable[[Path], object]] = {
+        out.decomposition: lambda path: table.to_csv(path, index=False),
+        out.collectives: lambda path: result.collectives.to_csv(path, index=False),
+        out.iterations: lambda path: result.iterations.to_parquet(path, index=False),
+        out.findings: lambda path: path.write_text("# Findings\n\n" + "".join(lines)),
+    }
+    _write_all(writers, out.folder)
+    return result
+
+
+def _write_all(writers: dict[Path, Callable[[Path], object]], folder: Path) -> None:
+    """Write every file under a temporary name and rename only when all are complete."""
+    partial = {path: path.with_name(path.name + ".partial") for path in writers}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, write in writers.items():
+            write(partial[path])
+        for path, temporary in partial.items():
+            temporary.replace(path)
+    except OSError as error:
+        raise TrisectError(f"{folder}: cannot write there ({error.strerror}); choose another folder") from None
+    finally:
+        for temporary in partial.values():
+            temporary.unlink(missing_ok=True)
