@@ -291,6 +291,11 @@ class Sweep(_Closed):
             collective_timeout_s=self.machine.collective_timeout_s,
         )
 
+    def weights(self, experiment: str) -> list[str]:
+        """The experiment's file of denoiser weights, if it names one."""
+        chosen = self.experiments.get(experiment)
+        return [chosen.weights] if chosen is not None and chosen.weights is not None else []
+
     def counts(self, experiment: str) -> list[int]:
         """GPU counts of the sweep that this experiment fits on, ascending."""
         least = self.experiments[experiment].sizes[self.settings.size].min_gpus

@@ -92,6 +92,7 @@ class Training:
             sigma_denoiser=[run.experiment.denoiser_sigma] * run.experiment.unrolled_iterations,
             max_iter=run.experiment.unrolled_iterations,
             unfold=True,
+            trainable_params=["stepsize", "g_param"],  # a plug-and-play prior has no weight lambda
         )
         self.model = distribute(unrolled, ctx, **_tiling(run))
         self.tiling = self.model.prior[0].denoiser

@@ -1,0 +1,36 @@
+"""Launch one run, say how it goes, and return when its record and traces stand."""
+
+import sys
+from pathlib import Path
+
+from snakemake.iocontainers import Snakemake
+
+from trisect.config import Run, load
+from trisect.errors import shown
+from trisect.launch import Job, run
+from trisect.layout import RunLayout
+
+snakemake: Snakemake  # Snakemake puts it there
+log = Path(snakemake.log[0])
+log.write_text("")
+
+
+def say(line: str) -> None:
+    """One line to whoever watches Snakemake, and to the run's own log."""
+    print(line, file=sys.stderr, flush=True)
+    with log.open("a") as stream:
+        print(line, file=stream)
+
+
+with shown(log):
+    parameters = Run.model_validate_json(snakemake.params.run)
+    job = Job(
+        name=f"{parameters.name} gpus-{parameters.gpus}",
+        target="trisect.bench.worker:work",
+        payload=snakemake.params.run,
+        ranks=parameters.gpus,
+        iterations=parameters.iterations.measured,
+    )
+    # Not a parameter of the rule: another partition or time limit is no reason to measure again.
+    machine = load(snakemake.config, Path("config")).machine
+    run(job, machine, RunLayout(Path(snakemake.output.record).parent), say)
