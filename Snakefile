@@ -2,27 +2,24 @@
 
 from pathlib import Path
 
+from trisect import __version__
 from trisect.config import load
 from trisect.errors import TrisectError
 from trisect.layout import Layout
 
-configfile: "config/config.yaml"
 
-try:
-    SWEEP = load(config, Path("config"))
-    LAYOUT = Layout(Path(SWEEP.settings.results))
-    LAYOUT.require_writable()
-except TrisectError as mistake:
-    raise SystemExit(f"trisect: {mistake}")
-
-RUN = LAYOUT.run("{experiment}", "{gpus}")
-
+include: "workflow/rules/common.smk"
 include: "workflow/rules/benchmark.smk"
 include: "workflow/rules/decompose.smk"
 include: "workflow/rules/report.smk"
 
 
+wildcard_constraints:
+    gpus=r"\d+",
+
+
 rule sweep:
+    """The main job: every experiment at every count, and the report."""
     default_target: True
     input:
         LAYOUT.report,

@@ -1,16 +1,13 @@
-from trisect import __version__
-
-
 rule decompose:
+    input:
+        record=RUN.record,
+        traces=RUN.traces,
     """Cut each section of one run into compute, transfer and wait."""
     output:
         decomposition=RUN.decomposition,
         collectives=RUN.collectives,
         iterations=RUN.iterations,
         findings=RUN.findings,
-    input:
-        record=RUN.record,
-        traces=RUN.traces,
     log:
         RUN.logs / "decompose.log",
     params:
@@ -20,13 +17,12 @@ rule decompose:
 
 
 rule scaling:
+    input:
+        decompositions=lambda wildcards: files_of(wildcards.experiment, "decomposition"),
+        iterations=lambda wildcards: files_of(wildcards.experiment, "iterations"),
     """Put all counts of one experiment beside the smallest."""
     output:
         LAYOUT.scaling("{experiment}"),
-    input:
-        records=lambda w: [LAYOUT.run(w.experiment, n).record for n in SWEEP.counts(w.experiment)],
-        decompositions=lambda w: [LAYOUT.run(w.experiment, n).decomposition for n in SWEEP.counts(w.experiment)],
-        iterations=lambda w: [LAYOUT.run(w.experiment, n).iterations for n in SWEEP.counts(w.experiment)],
     log:
         LAYOUT.scaling("{experiment}").with_suffix(".log"),
     params:

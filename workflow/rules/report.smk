@@ -1,7 +1,44 @@
+# A figure is there when its caption is; src/trisect/report/figures.py draws it.
+CAPTIONS = {
+    path.stem: path.read_text()
+    for path in sorted(Path(workflow.basedir, "workflow/report").glob("*.rst"))
+}
+
+
+rule figure:
+    input:
+        scaling=[LAYOUT.scaling(name) for name in SWEEP.settings.experiments],
+    """Draw one figure over all experiments."""
+    output:
+        report(
+            LAYOUT.figure("{figure}"),
+            caption="../report/caption.jinja",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
+    log:
+        LAYOUT.figure("{figure}").with_suffix(".log"),
+    wildcard_constraints:
+        figure="|".join(CAPTIONS),
+    params:
+        caption=lambda wildcards: CAPTIONS[wildcards.figure],
+        version=__version__,
+    script:
+        "../scripts/figure.py"
+
+
 rule report:
     input:
-        [LAYOUT.scaling(e) for e in SWEEP.settings.experiments],
+        scaling=rules.figure.input.scaling,
+        figures=[LAYOUT.figure(name) for name in CAPTIONS],
+        records=[LAYOUT.run(run.name, run.gpus).record for run in SWEEP.runs()],
+    """Put findings, figures, tables and what each run ran on into one page."""
     output:
         LAYOUT.report,
-    shell:
-        "touch {output}"
+    log:
+        LAYOUT.report.with_suffix(".log"),
+    params:
+        captions=CAPTIONS,
+        version=__version__,
+    script:
+        "../scripts/report.py"

@@ -9,6 +9,7 @@ from trisect.config import Run, load
 from trisect.errors import shown
 from trisect.launch import Job, run
 from trisect.layout import RunLayout
+from trisect.outlook import outlook
 
 snakemake: Snakemake  # Snakemake puts it there
 log = Path(snakemake.log[0])
@@ -24,6 +25,8 @@ def say(line: str) -> None:
 
 with shown(log):
     parameters = Run.model_validate_json(snakemake.params.run)
+    # Not a parameter of the rule: another partition or time limit is no reason to measure again.
+    machine = load(snakemake.config, Path("config")).machine
     job = Job(
         name=f"{parameters.name} gpus-{parameters.gpus}",
         target="trisect.bench.worker:work",
@@ -31,6 +34,6 @@ with shown(log):
         ranks=parameters.gpus,
         iterations=parameters.iterations.measured,
     )
-    # Not a parameter of the rule: another partition or time limit is no reason to measure again.
-    machine = load(snakemake.config, Path("config")).machine
+    for line in outlook(parameters, machine):
+        say(f"{job.name}: {line}")
     run(job, machine, RunLayout(Path(snakemake.output.record).parent), say)

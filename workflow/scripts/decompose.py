@@ -1,0 +1,21 @@
+"""Cut one run's sections into compute, transfer and wait."""
+
+from pathlib import Path
+
+from snakemake.iocontainers import Snakemake
+
+from trisect.decomposition_files import of_run, write_decomposition
+from trisect.errors import shown
+from trisect.layout import RunLayout
+from trisect.record import RunRecord
+
+snakemake: Snakemake  # Snakemake puts it there
+
+with shown(Path(snakemake.log[0])):
+    record = RunRecord.read(Path(snakemake.input.record))
+    write_decomposition(
+        Path(snakemake.input.traces),
+        RunLayout(Path(snakemake.output.decomposition).parent),
+        sections=record.sections,
+        annotate=lambda table: of_run(table, record),
+    )

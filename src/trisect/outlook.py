@@ -1,0 +1,33 @@
+"""What can be said about a run before it is launched."""
+
+from __future__ import annotations
+
+import os
+
+from trisect.config import Machine, Run
+
+
+def outlook(run: Run, machine: Machine) -> list[str]:
+    """Sentences about what whole tiles, whole operators and shared cores will do to this run; often none."""
+    pieces = {"tiles": run.problem_size.tiles, "operators": run.experiment.operators}
+    said = [
+        f"{pieces[kind]} {kind} on {run.gpus} ranks: load balance of at most {bound:.0%}"
+        for kind, bound in run.bounds().items()
+        if bound < 1
+    ]
+    ranks, cores = ranks_on_a_host(run.gpus, machine), cores_of_a_host(machine)
+    if machine.device == "cpu" and ranks > cores:
+        said.append(f"{ranks} ranks share {cores} cores: slower for that reason alone, which is no scaling loss")
+    return said
+
+
+def ranks_on_a_host(gpus: int, machine: Machine) -> int:
+    """The local launcher puts every rank on this machine, whatever the node size."""
+    return gpus if machine.launcher == "local" else min(gpus, machine.gpus_per_node)
+
+
+def cores_of_a_host(machine: Machine) -> int:
+    """As the machine's file says, else those that this process may use."""
+    if machine.cores_per_node is not None:
+        return machine.cores_per_node
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
