@@ -34,6 +34,7 @@ def stacks(
         axes.set_xlim(-0.7, max(len(counts), 3) - 0.3)
         axes.set_xlabel("GPUs")
         axes.set_title(experiment)
+        axes.set_gid(style.tag(experiment))
     panels[0].margins(y=0.1)
     panels[0].set_ylim(bottom=0)
     return figure
@@ -57,7 +58,7 @@ def _stack(
             edgecolor=look.colour if hollow else "white",
             linewidth=1.2 if hollow else 0.4,
             hatch=look.hatch,
-            gid=style.tag(bar["experiment"], hover),
+            gid=style.tag(bar["experiment"], hover=hover),
         )
         bottom += bar[part]
 

@@ -169,6 +169,7 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
             )
         style.gpu_axis(axes, rows["gpus"])
         axes.set_title(experiment)
+        axes.set_gid(style.tag(experiment))
     panels[0].set_ylim(0, 1.05)
     panels[0].yaxis.set_major_formatter(style.PERCENT)
     panels[0].set_ylabel(words)
@@ -182,7 +183,7 @@ def _points(
 ) -> pd.DataFrame:
     """One series for `style.draw_series`; a point's hover text names it, its value and its interval."""
     rows = scaling[(scaling["experiment"] == experiment) & (scaling["section"] == section)]
-    points = rows[["experiment", "gpus", "oversubscribed"]].assign(
+    points = rows[["experiment", "section", "gpus", "oversubscribed"]].assign(
         value=rows[column], lo=rows[f"{column}_lo"], hi=rows[f"{column}_hi"]
     )
     hover = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 MISSING = "-"
 """Shown where a table holds no number."""
@@ -36,8 +37,19 @@ def percent(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """A factor, with two decimals."""
-    return MISSING if math.isnan(value) else f"{value:.2f}x"
+    """A factor."""
+    return MISSING if math.isnan(value) else f"{digits(value)}x"
+
+
+def interval(value: float, lo: float, hi: float, form: Callable[[float], str]) -> str:
+    """The ends of an interval beside its value: without their unit where it is the value's own; "" where unknown."""
+    if math.isnan(lo) or math.isnan(hi):
+        return ""
+    unit = form(value).lstrip("-+.e0123456789")
+    ends = [form(lo), form(hi)]
+    if all(end.lstrip("-+.e0123456789") in (unit, "") for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    return " to ".join(ends)
 
 
 def size(value: float) -> str:

@@ -161,31 +161,30 @@ def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
     axes.set_xlabel("GPUs")
 
 
-def tag(experiment: str, hover: str = "") -> str:
-    """The id of an artist: `svg.annotate` turns it into what the page toggles and shows on hover."""
-    return json.dumps([experiment, hover])
+def tag(experiment: str, section: str = "", hover: str = "") -> str:
+    """The id of an artist: `svg.annotate` turns it into what the page switches on and off and shows on hover."""
+    return json.dumps([experiment, section, hover])
 
 
 def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """One series: a line, its intervals, and one marker per point, hollow where oversubscribed.
 
     Args:
-        points: one row per GPU count: experiment, gpus, value, lo, hi, oversubscribed, hover. NaN is not drawn.
+        points: one row per GPU count: experiment, section, gpus, value, lo, hi, oversubscribed, hover; NaN is skipped.
     """
     points = points.dropna(subset=["value"]).sort_values("gpus")
     if points.empty:
         return
-    experiment = points["experiment"].iloc[0]
+    untitled = tag(points["experiment"].iloc[0], points["section"].iloc[0])
     line: dict[str, Any] = {"color": look.colour, "linestyle": look.line, "linewidth": look.width}
     sns.lineplot(data=points, x="gpus", y="value", ax=axes, errorbar=None, legend=False, **line)
-    axes.lines[-1].set_gid(tag(experiment))
+    axes.lines[-1].set_gid(untitled)
     marker: dict[str, Any] = {"marker": look.marker, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
     for point in points.to_dict("records"):
         if not math.isnan(point["lo"]) and not math.isnan(point["hi"]):
-            gid = tag(experiment)
-            axes.vlines(point["gpus"], point["lo"], point["hi"], color=look.colour, linewidth=1.0, gid=gid)
+            axes.vlines(point["gpus"], point["lo"], point["hi"], color=look.colour, linewidth=1.0, gid=untitled)
         marker |= {"markerfacecolor": "white" if point["oversubscribed"] else look.colour}
-        gid = tag(experiment, point["hover"])
+        gid = tag(point["experiment"], point["section"], point["hover"])
         axes.plot(point["gpus"], point["value"], color=look.colour, zorder=3, gid=gid, **marker)
 
 

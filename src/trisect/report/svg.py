@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 
 
 def render(figure: Figure) -> str:
-    """The figure as a standalone SVG document; groups drawn under `style.tag` carry data-experiment and a title."""
+    """The figure as a standalone SVG document; groups drawn under `style.tag` carry data attributes and a title."""
     buffer = StringIO()
     with theme():
         figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
@@ -25,12 +25,12 @@ def render(figure: Figure) -> str:
 
 
 def annotate(svg: str) -> str:
-    """Turn the ids that `style.tag` made into a data-experiment attribute and a title, which browsers show on hover."""
+    """Turn the ids that `style.tag` made into data attributes and a title, which browsers show on hover."""
 
-    def group(match: re.Match[str]) -> str:
-        experiment, hover = json.loads(html.unescape(match[1]))
-        title = f"<title>{html.escape(hover)}</title>" if hover else ""
-        return f'<g data-experiment="{html.escape(experiment)}">{title}'
+    def group(found: re.Match[str]) -> str:
+        experiment, section, hover = (html.escape(text) for text in json.loads(html.unescape(found[1])))
+        names = f'data-experiment="{experiment}"' + (f' data-section="{section}"' if section else "")
+        return f"<g {names}>" + (f"<title>{hover}</title>" if hover else "")
 
     return _TAGGED.sub(group, svg)
 

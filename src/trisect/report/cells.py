@@ -1,0 +1,107 @@
+"""The scaling table of one experiment as cells: what a reader sees, what a sort and a copy use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from trisect.report import numbers
+from trisect.report.style import sections_of
+from trisect.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table."""
+
+    shown: str
+    spread: str = ""  # the interval, as text
+    value: str = ""  # full precision
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the main table: a section at a GPU count."""
+
+    section: str
+    gpus: int
+    oversubscribed: bool
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One row of the table of all columns: a column of scaling.csv at every count."""
+
+    name: str
+    cells: list[Cell]
+
+
+MAIN: dict[str, tuple[str, Callable[[float], str]]] = {
+    "span_s": ("span", numbers.seconds),
+    "compute_s": ("compute", numbers.seconds),
+    "transfer_s": ("transfer", numbers.seconds),
+    "wait_s": ("wait", numbers.seconds),
+    "load_balance": ("load balance", numbers.percent),
+    "comm_efficiency": ("comm. efficiency", numbers.percent),
+    "parallel_efficiency": ("parallel efficiency", numbers.percent),
+    "comp_scaling": ("compute scaling", numbers.percent),
+    "global_efficiency": ("global efficiency", numbers.percent),
+    "cost": ("cost", numbers.times),
+}
+"""Columns of the main table: title and form."""
+
+_FORMS: dict[str, Callable[[float], str]] = {
+    **dict.fromkeys(TIMES, numbers.seconds),
+    **dict.fromkeys((*EFFICIENCIES, *RELATIVE, "load_balance_bound", "unattributed_share"), numbers.percent),
+    "cost": numbers.times,
+    "profiling_price": numbers.times,
+    "payload_bytes": numbers.size,
+}
+
+
+def main_table(rows: pd.DataFrame) -> list[Row]:
+    """Rows by count, sections first and their total last, with the columns of MAIN."""
+    return [
+        Row(
+            row["section"], row["gpus"], bool(row["oversubscribed"]), [_cell(row, name, MAIN[name][1]) for name in MAIN]
+        )
+        for row in _ordered(rows).to_dict("records")
+    ]
+
+
+def all_columns(rows: pd.DataFrame) -> dict[str, list[Quantity]]:
+    """Per section, every column of tables.SCALING as a row across the counts."""
+    tables = {}
+    for section in [*sections_of(rows), TOTAL]:
+        counts = rows[rows["section"] == section].sort_values("gpus").to_dict("records")
+        names = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
+        bounds = {f"{name}{end}" for name in names for end in ("_lo", "_hi")}
+        tables[section] = [
+            Quantity(name, [_cell(row, name, _FORMS.get(name, _plain)) for row in counts])
+            for name in names
+            if name not in bounds
+        ]
+    return tables
+
+
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    order = {name: place for place, name in enumerate([*sections_of(rows), TOTAL])}
+    return rows.assign(place=rows["section"].map(order)).sort_values(["gpus", "place"])
+
+
+def _cell(row: Mapping[Any, Any], name: str, form: Callable[[float], str]) -> Cell:
+    lo, hi = (row.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
+    return Cell(
+        form(row[name]), numbers.interval(row[name], lo, hi, form), "" if pd.isna(row[name]) else str(row[name])
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return numbers.MISSING if pd.isna(value) else f"{value:g}"

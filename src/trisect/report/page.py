@@ -1,0 +1,129 @@
+"""Everything on one page: findings, figures, tables, and what each run ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from trisect.layout import Layout
+from trisect.record import RunRecord
+from trisect.report import cells, figures, findings, numbers, picture, runs, svg
+from trisect.report.style import experiments_of, sections_of
+
+
+def render(
+    scaling: pd.DataFrame,
+    records: Sequence[RunRecord],
+    missing: Mapping[tuple[str, int], str],
+    drawings: Mapping[str, str],
+    captions: Mapping[str, str],
+    *,
+    results: Path = Path("results"),
+) -> str:
+    """The report as one HTML document that asks the network for nothing.
+
+    The same inputs give the same bytes. Whatever a name, a reason or a value contains is shown as text.
+
+    Args:
+        scaling: rows of tables.SCALING of all experiments.
+        records: of the runs behind them, in any order.
+        missing: runs that were asked for and are not there, with the reason.
+        drawings: figure name to SVG document, as figures.draw gives it; shown in the order of figures.FIGURES.
+        captions: figure name to caption text, paragraphs parted by blank lines.
+        results: the results folder as the workflow names it, for the commands on the page.
+    """
+    unit = "rank" if runs.on_cpu(records) else "GPU"
+    ordered = sorted(records, key=lambda record: (record.experiment, record.gpus))
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            unit=unit,
+            hardware=runs.hardware(records) if records else "",
+            counts=sorted(int(count) for count in scaling["gpus"].unique()),
+            experiments=experiments_of(scaling),
+            sections=sections_of(scaling),
+            findings=_findings(scaling, unit),
+            figures=_figures(scaling, drawings, captions, results),
+            tables=_tables(scaling),
+            main_columns=[title for title, _ in cells.MAIN.values()],
+            runs=[runs.view(record, results) for record in ordered],
+            missing=[
+                (experiment, gpus, reason, runs.rerun_command(experiment, gpus, results))
+                for (experiment, gpus), reason in sorted(missing.items())
+            ],
+            pays=findings.PAYS,
+            half=findings.HALF,
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("trisect.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": numbers.percent, "times": numbers.times, "size": numbers.size}
+    environment.filters |= {"digits": numbers.digits, "listed": lambda items: numbers.listed([str(i) for i in items])}
+    return environment
+
+
+def _findings(scaling: pd.DataFrame, unit: str) -> list[dict[str, Any]]:
+    found = findings.find(scaling, unit)
+    return [
+        {"finding": one, "picture": picture.shares(scaling[scaling["experiment"] == one.experiment])} for one in found
+    ]
+
+
+def _figures(
+    scaling: pd.DataFrame, drawings: Mapping[str, str], captions: Mapping[str, str], results: Path
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "title": spec.title,
+            "drawing": Markup(svg.inline(drawings[name], name, f"{spec.title}. The tables below hold its values.")),
+            "caption": [" ".join(part.split()) for part in captions.get(name, "").split("\n\n") if part.strip()],
+            "shows": _shown_runs(scaling),
+            "redraw": runs.redraw_command(name, results),
+            "file": quote(Layout(Path()).figure(name).as_posix()),
+        }
+        for name, spec in figures.FIGURES.items()
+        if name in drawings
+    ]
+
+
+def _tables(scaling: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {
+            "experiment": str(name),
+            "counts": sorted(int(count) for count in rows["gpus"].unique()),
+            "oversubscribed": {int(n) for n in rows.loc[rows["oversubscribed"].astype(bool), "gpus"]},
+            "baseline": int(rows["baseline_gpus"].iloc[0]),
+            "main": cells.main_table(rows),
+            "all": cells.all_columns(rows),
+            "file": quote(Layout(Path()).scaling(str(name)).as_posix()),
+        }
+        for name, rows in scaling.groupby("experiment", sort=False)
+    ]
+
+
+def _shown_runs(scaling: pd.DataFrame) -> str:
+    """Which runs a figure shows: experiments with the same counts are named together."""
+    together: dict[tuple[int, ...], list[str]] = {}
+    for name, rows in scaling.groupby("experiment", sort=False):
+        counts = tuple(sorted(int(count) for count in rows["gpus"].unique()))
+        together.setdefault(counts, []).append(str(name))
+    return "; ".join(
+        f"{numbers.listed(names)} at {numbers.listed([str(count) for count in counts])}"
+        for counts, names in together.items()
+    )

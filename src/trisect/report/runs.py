@@ -1,0 +1,130 @@
+"""What each run ran on, as the page shows it: values, links to files, and the command that reruns it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from trisect.layout import Layout
+from trisect.record import RunRecord
+from trisect.report import numbers
+
+
+def rerun_command(experiment: str, gpus: int, results: Path) -> str:
+    """The command that measures one run again, and nothing else."""
+    target = Layout(results).run(experiment, gpus).decomposition
+    return f"snakemake {shlex.quote(str(target))} --forcerun benchmark"
+
+
+def redraw_command(figure: str, results: Path) -> str:
+    """The command that draws one figure again."""
+    return f"snakemake {shlex.quote(str(Layout(results).figure(figure)))}"
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run on the page."""
+
+    record: RunRecord
+    anchor: str
+    devices: str
+    difference: float  # the largest relative difference to the single-process result
+    memory: float  # bytes: peak of the rank that used most, over all sections
+    bounds: str
+    files: dict[str, str]  # name to link, relative to the report
+    facts: dict[str, str]
+    config: str
+    rerun: str
+
+
+def view(record: RunRecord, results: Path) -> RunView:
+    """A run's record as text."""
+    peaks = (peak for rank in record.ranks for peak in rank.peak_memory_bytes.values())
+    return RunView(
+        record=record,
+        anchor=f"run-{quote(record.experiment, safe='')}-{record.gpus}",
+        devices=f"{_counted(_model(rank.device) for rank in record.ranks)} on {_hosts_in_words(len(record.hosts))}",
+        difference=max(record.correctness.relative_difference.values(), default=math.nan),
+        memory=max(peaks, default=math.nan),
+        bounds=_bounds(record),
+        files=_files(record),
+        facts=_facts(record),
+        config=json.dumps(record.config, indent=2, sort_keys=True),
+        rerun=rerun_command(record.experiment, record.gpus, results),
+    )
+
+
+def on_cpu(records: Sequence[RunRecord]) -> bool:
+    """Whether every run used CPU ranks, so that a count is one of ranks and not of GPUs."""
+    return bool(records) and all(record.device == "cpu" for record in records)
+
+
+def hardware(records: Sequence[RunRecord]) -> str:
+    """In a line, what the runs ran on."""
+    models = sorted({_model(rank.device) for record in records for rank in record.ranks})
+    hosts = {host for record in records for host in record.hosts}
+    backends = sorted({record.backend for record in records})
+    return f"{', '.join(models)} on {_hosts_in_words(len(hosts))}, {', '.join(backends)}"
+
+
+def _model(device: str) -> str:
+    return device.split(" ", 1)[1] if device.startswith("cuda") and " " in device else device
+
+
+def _counted(items: Iterable[str]) -> str:
+    return ", ".join(f"{count} x {item}" for item, count in sorted(Counter(items).items()))
+
+
+def _bounds(record: RunRecord) -> str:
+    return ", ".join(f"{kind} {numbers.percent(bound)}" for kind, bound in record.load_balance_bound.items())
+
+
+def _hosts_in_words(count: int) -> str:
+    return f"{count} hosts" if count != 1 else "one host"
+
+
+def _hosts(hosts: dict[str, int]) -> str:
+    names = sorted(hosts)
+    shown = names if len(names) <= 4 else [*names[:2], "...", names[-1]]
+    cores = sorted(set(hosts.values()))
+    return f"{', '.join(shown)} ({' or '.join(map(str, cores))} cores{' each' if len(names) > 1 else ''})"
+
+
+def _files(record: RunRecord) -> dict[str, str]:
+    run = Layout(Path()).run(record.experiment, record.gpus)
+    paths = [run.decomposition, run.collectives, run.iterations, run.findings, run.record, run.traces, run.logs]
+    return {path.name: quote(path.as_posix()) for path in paths}
+
+
+def _facts(record: RunRecord) -> dict[str, str]:
+    patches = " x ".join(map(str, record.patch_effective))
+    if record.patch_effective != record.patch_requested:
+        patches += f", reduced from {' x '.join(map(str, record.patch_requested))}"
+    correctness = record.correctness
+    compared = ", ".join(f"{name} {numbers.digits(v, 2)}" for name, v in correctness.relative_difference.items())
+    price = record.profiling
+    return {
+        "size": f"{record.size}; {record.tiles} tiles of {patches}, {record.operators} operators",
+        "iterations": ", ".join(f"{count} {kind}" for kind, count in record.iterations.items()),
+        "result": f"PSNR {numbers.digits(record.psnr_db)} dB; against one process: {compared} "
+        f"({correctness.size} size, {correctness.iterations} iterations, tolerance {correctness.tolerance:g})",
+        "price of profiling": f"{numbers.times(price.price)}: median of {len(price.profiled_s)} iterations with the "
+        f"profiler over {len(price.unprofiled_s)} without",
+        "load balance that whole pieces allow": _bounds(record),
+        "hosts": _hosts(record.hosts),
+        "placement as intended": "yes" if record.placement_as_intended else "no",
+        "oversubscribed": "yes: ranks shared cores, which looks like scaling loss" if record.oversubscribed else "no",
+        "launched by": f"{record.launcher}, job {record.job_id}",
+        "backend": f"{record.backend} on {record.device}",
+        "versions": ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items())),
+        "git revision": record.git_revision or "not in a git folder",
+        "environment": ", ".join(f"{key}={value}" for key, value in sorted(record.environment.items())) or "none set",
+        "configuration": f"sha256 {record.config_sha256}",
+        "measurements": f"sha256 {record.measurements_sha256}, equal on all ranks",
+    }
