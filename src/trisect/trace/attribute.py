@@ -1,0 +1,133 @@
+"""Work to the section that launched it: device activity through its launch, collectives of the host likewise.
+
+Work belongs to the section that was open when it was launched, whichever thread launched it: a backward
+pass runs on autograd's thread while its caller waits inside the section.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from trisect.trace.collectives import UNKNOWN, device_bytes, host_bytes, is_enqueue, is_host_collective, operation
+from trisect.trace.events import MISSING, Header
+from trisect.trace.intervals import Intervals, as_intervals, containing, union
+from trisect.trace.timeline import Column, Mark, Timeline
+from trisect.trace.times import Device, Refuse, host_operations, one_at_a_time, usable_marks
+from trisect.trace.windows import Windows
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of one rank. `launch_ns` is MISSING where nothing launched it."""
+
+    op: str
+    payload_bytes: int
+    group: str
+    group_size: int
+    seq: int
+    start_ns: int
+    end_ns: int
+    launch_ns: int
+
+
+def launch_times(timeline: Timeline, device: Device) -> Column:
+    """When each piece of device activity was launched, MISSING where no launch has its correlation id."""
+    correlation, start_ns = timeline.launches["correlation"], timeline.launches["start_ns"]
+    order = np.lexsort((start_ns, correlation))
+    known = correlation[order]
+    at = np.searchsorted(known, device.correlation)
+    found = (device.correlation >= 0) & (np.append(known, MISSING)[at] == device.correlation)
+    return np.where(found, np.append(start_ns[order], MISSING)[at], MISSING)
+
+
+def lost_kernels(timeline: Timeline, device: Device, iterations: Windows) -> tuple[Column, Column]:
+    """Per iteration: kernel launches, and those of them that no kernel of the device answers."""
+    launches = timeline.launches
+    kernel = launches["kernel"] == 1
+    of = containing(iterations.start_ns, iterations.end_ns, launches["start_ns"][kernel])
+    lost = ~np.isin(launches["correlation"][kernel], device.correlation)
+    size = len(iterations.numbers)
+    return np.bincount(of[of >= 0], minlength=size), np.bincount(of[(of >= 0) & lost], minlength=size)
+
+
+def host_compute(timeline: Timeline, thread: int, repairs: Counter[str]) -> Intervals:
+    """When the host computed: operators of the annotating thread and of autograd's threads.
+
+    An operator that calls torch.distributed is a wrapper, which may wait: what it called counts, it does not.
+    """
+    start_ns, end_ns, threads, c10d = host_operations(timeline, repairs)
+    computing = np.isin(threads, [thread, *timeline.autograd_threads]) & (c10d == 0)
+    for one in np.unique(threads[c10d == 1]):
+        calls = np.sort(start_ns[(threads == one) & (c10d == 1)])
+        inside = np.searchsorted(calls, end_ns, side="left") - np.searchsorted(calls, start_ns, side="right")
+        computing &= (threads != one) | (inside <= 0)
+    return union(as_intervals(start_ns[computing], end_ns[computing]))
+
+
+def device_collectives(timeline: Timeline, device: Device, launch_ns: Column, header: Header) -> list[Collective]:
+    """NCCL kernels. What a kernel does not say of itself, the annotation around its launch may."""
+    enqueues = _Enqueues(timeline)
+    found = []
+    for index in np.flatnonzero(np.isin(device.row, list(timeline.communication))):
+        kernel = timeline.communication[int(device.row[index])]
+        around = enqueues.around(int(device.correlation[index]), int(launch_ns[index]))
+        names = [kernel.args.collective, around.name if around else "", kernel.name]
+        op = next((op for name in names if (op := operation(name)) != UNKNOWN), UNKNOWN)
+        size = kernel.args.group_size if kernel.args.group_size > 0 else common_group_size(header)
+        payload = device_bytes(op, kernel.args)
+        if payload < 0 and around:
+            payload = host_bytes(op, around.args, size)
+        times = int(device.start_ns[index]), int(device.end_ns[index]), int(launch_ns[index])
+        found.append(Collective(op, payload, kernel.args.group, size, kernel.args.seq, *times))
+    return sorted(found, key=lambda collective: collective.start_ns)
+
+
+def host_collectives(timeline: Timeline, header: Header, repairs: Counter[str], refuse: Refuse) -> list[Collective]:
+    """Collectives that ran on the host, such as gloo's, which run on its worker threads."""
+    marks = one_at_a_time(usable_marks(timeline, is_host_collective, repairs, refuse), repairs)
+    calls = np.sort(timeline.host["start_ns"][timeline.host["c10d"] == 1])
+    # Workers take calls in order, so the k-th collective is the k-th call's, unless the trace lacks some.
+    in_step = len(calls) == len(marks) and all(calls <= [mark.start_ns for mark in marks])
+    size = common_group_size(header)
+    found = []
+    for mark, call in zip(marks, calls if in_step else [mark.start_ns for mark in marks], strict=True):
+        op = operation(mark.name)
+        payload = host_bytes(op, mark.args, size)
+        found.append(Collective(op, payload, "", size, -1, mark.start_ns, mark.end_ns, int(call)))
+    return found
+
+
+def only_enqueued(timeline: Timeline) -> bool:
+    """Whether the host asked for communication, for when no communication is recorded."""
+    return bool(timeline.host["c10d"].any()) or any(is_enqueue(mark.name) for mark in timeline.marks)
+
+
+def common_group_size(header: Header) -> int:
+    """The size of the job's process groups where all have the same, else -1: a trace may not name a group."""
+    info = header.distributed
+    if info is None:
+        return -1
+    sizes = {group.pg_size for group in info.pg_config if group.pg_size > 0} or {info.world_size or -1}
+    return sizes.pop() if len(sizes) == 1 else -1
+
+
+class _Enqueues:
+    """Annotations of the host around the launches of NCCL kernels."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._marks: dict[int, list[Mark]] = defaultdict(list)
+        for mark in sorted(timeline.marks, key=lambda mark: mark.start_ns):
+            if is_enqueue(mark.name):
+                self._marks[mark.thread].append(mark)
+        launches = timeline.launches
+        self._thread = dict(zip(launches["correlation"].tolist(), launches["thread"].tolist(), strict=True))
+
+    def around(self, correlation: int, launch_ns: int) -> Mark | None:
+        """The innermost one around a launch."""
+        marks = self._marks.get(self._thread.get(correlation, -1), [])
+        last = bisect_right(marks, launch_ns, key=lambda mark: mark.start_ns)
+        return next((mark for mark in reversed(marks[:last][-4:]) if mark.end_ns >= launch_ns), None)

@@ -1,0 +1,220 @@
+"""One rank's file to the rows that it adds to the tables. No pandas here: worker processes start faster without."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trisect.errors import TrisectError
+from trisect.layout import rank_of_file
+from trisect.trace import attribute
+from trisect.trace.events import MISSING, DistributedInfo, Header
+from trisect.trace.intervals import Intervals, as_intervals, containing, covered, union
+from trisect.trace.reader import Reader
+from trisect.trace.timeline import Column, Mark, Timeline, read_timeline
+from trisect.trace.times import Device, device_activity
+from trisect.trace.windows import Windows, find_iterations, find_sections, some_names
+
+LOST_SHARE = 0.01
+"""An iteration in which more of the kernel launches than this left no kernel is not measured."""
+
+OUTSIDE = ""
+NO_DEVICE_COMMUNICATION = "no device-side communication recorded"
+
+
+@dataclass(frozen=True)
+class RankTables:
+    """What one file says: columns by name, as in tables.SECTIONS and tables.COLLECTIVES, without the rank."""
+
+    path: Path
+    rank: int | None
+    world_size: int | None
+    sections: dict[str, Any]
+    collectives: dict[str, Any]
+    reading: dict[str, Any]
+    annotations: str  # some names, for an error that did not find the one it sought
+
+
+def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> RankTables:
+    """Read one file.
+
+    Raises:
+        TrisectError: it cannot be read, or not without guessing; the message has the byte offset.
+    """
+    reader = Reader(path)
+    timeline = read_timeline(reader)
+    repairs, refuse = timeline.repairs, partial(_refuse, path)
+    iterations = find_iterations(timeline, iteration, repairs, refuse)
+    windows = find_sections(timeline, iterations, sections, repairs, refuse)
+    device = device_activity(timeline, repairs, refuse)
+    if len(device.start_ns):
+        work = _device_work(timeline, device, windows, reader.header)
+    else:
+        compute = attribute.host_compute(timeline, iterations.thread, repairs)
+        work = _Work(compute, windows.start_ns, windows.end_ns, [], np.empty(0, np.int64))
+    collectives = work.collectives + attribute.host_collectives(timeline, reader.header, repairs, refuse)
+    info = reader.header.distributed or DistributedInfo()
+    if not collectives and attribute.only_enqueued(timeline) and info.world_size != 1:
+        raise refuse(f"{NO_DEVICE_COMMUNICATION}; profile with CUDA activity on, or host events of the backend", None)
+    skipped = _lossy_iterations(timeline, device, iterations)
+    if len(skipped) == len(iterations.numbers):
+        raise refuse(f"0 iterations left: {'; '.join(skipped.values())}; record more, after a warm-up", None)
+    return RankTables(
+        path,
+        rank_of_file(path) if info.rank is None else info.rank,
+        info.world_size,
+        _section_columns(iterations, windows, work, reader.header.base_ns, skipped),
+        _collective_columns(iterations, windows, work, collectives, reader.header.base_ns, skipped),
+        _reading(timeline, device, work, iterations, skipped),
+        some_names(timeline),
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What was done in the windows: compute of the whole rank, and one span per section."""
+
+    compute: Intervals
+    span_start_ns: Column
+    span_end_ns: Column
+    collectives: list[attribute.Collective]
+    launch_ns: Column  # of device activity
+
+
+def _device_work(timeline: Timeline, device: Device, windows: Windows, header: Header) -> _Work:
+    """Spans from the first to the last device activity that was launched in the section, of either kind."""
+    launch_ns = attribute.launch_times(timeline, device)
+    section = containing(windows.start_ns, windows.end_ns, launch_ns)
+    start_ns = np.full(len(windows.names), np.iinfo(np.int64).max)
+    end_ns = np.full(len(windows.names), MISSING)
+    np.minimum.at(start_ns, section[section >= 0], device.start_ns[section >= 0])
+    np.maximum.at(end_ns, section[section >= 0], device.end_ns[section >= 0])
+    idle = start_ns > end_ns  # nothing was launched in it: a span of no length
+    start_ns[idle] = end_ns[idle] = windows.start_ns[idle]
+    communicates = np.isin(device.row, list(timeline.communication))
+    compute = union(as_intervals(device.start_ns[~communicates], device.end_ns[~communicates]))
+    collectives = attribute.device_collectives(timeline, device, launch_ns, header)
+    return _Work(compute, start_ns, end_ns, collectives, launch_ns)
+
+
+def _occurrences(windows: Windows) -> list[int]:
+    """0, 1, ... for the windows of one name within one iteration."""
+    seen: Counter[tuple[int, str]] = Counter()
+    occurrences = []
+    for key in zip(windows.numbers, windows.names, strict=True):
+        occurrences.append(seen[key])
+        seen[key] += 1
+    return occurrences
+
+
+def _section_columns(
+    iterations: Windows, windows: Windows, work: _Work, base_ns: int, skipped: dict[int, str]
+) -> dict[str, Any]:
+    kept = [index for index, iteration in enumerate(windows.numbers) if iteration not in skipped]
+    occurrences = _occurrences(windows)
+    start_ns, end_ns = work.span_start_ns[kept], work.span_end_ns[kept]
+    return {
+        "iteration": [iterations.numbers[windows.numbers[index]] for index in kept],
+        "section": [windows.names[index] for index in kept],
+        "occurrence": [occurrences[index] for index in kept],
+        "start_ns": start_ns + base_ns,
+        "end_ns": end_ns + base_ns,
+        "busy_ns": covered(work.compute, start_ns, end_ns),
+    }
+
+
+def _collective_columns(
+    iterations: Windows,
+    windows: Windows,
+    work: _Work,
+    collectives: list[attribute.Collective],
+    base_ns: int,
+    skipped: dict[int, str],
+) -> dict[str, Any]:
+    collectives = sorted(collectives, key=lambda one: (one.start_ns, one.end_ns))
+    start_ns = np.array([one.start_ns for one in collectives], np.int64)
+    end_ns = np.array([one.end_ns for one in collectives], np.int64)
+    launch_ns = np.array([one.launch_ns for one in collectives], np.int64)
+    section = containing(windows.start_ns, windows.end_ns, launch_ns)
+    moment = np.where(launch_ns == MISSING, start_ns, launch_ns)
+    # What runs between two iterations goes to the earlier one: the barrier that closes it.
+    iteration = np.searchsorted(iterations.start_ns, moment, side="right") - 1
+    iteration[section >= 0] = np.asarray(windows.numbers, np.int64)[section[section >= 0]]
+    hidden_ns = end_ns - start_ns - _exposed(work, section, start_ns, end_ns)
+    kept = [index for index, of in enumerate(iteration.tolist()) if of >= 0 and of not in skipped]
+    names, occurrences = [*windows.names, OUTSIDE], [*_occurrences(windows), 0]  # section -1 is the last
+    return {
+        "iteration": [iterations.numbers[iteration[index]] for index in kept],
+        "section": [names[section[index]] for index in kept],
+        "occurrence": [occurrences[section[index]] for index in kept],
+        "group": [collectives[index].group for index in kept],
+        "seq": [collectives[index].seq for index in kept],
+        "op": [collectives[index].op for index in kept],
+        "bytes": [collectives[index].payload_bytes for index in kept],
+        "group_size": [collectives[index].group_size for index in kept],
+        "start_ns": start_ns[kept] + base_ns,
+        "end_ns": end_ns[kept] + base_ns,
+        "hidden_ns": hidden_ns[kept],
+    }
+
+
+def _exposed(work: _Work, section: Column, start_ns: Column, end_ns: Column) -> Column:
+    """Per collective, by start: its time in the span of its section, under no compute and no earlier collective of it.
+
+    The exposed times of one section are then apart from one another and from compute, so that they add up.
+    """
+    exposed = np.zeros(len(section), np.int64)
+    for one in np.unique(section):
+        here = np.flatnonzero(section == one)
+        start, end = start_ns[here], end_ns[here]
+        if one >= 0:
+            start = np.maximum(start, work.span_start_ns[one])
+            end = np.minimum(end, work.span_end_ns[one])
+        earlier = np.r_[MISSING, np.maximum.accumulate(end)[:-1]]
+        start = np.maximum(start, earlier)
+        exposed[here] = np.maximum(end - start, 0) - covered(work.compute, start, end)
+    return exposed
+
+
+def _lossy_iterations(timeline: Timeline, device: Device, iterations: Windows) -> dict[int, str]:
+    """Iterations to leave out, by index: the profiler loses kernels, most of all in the first ones."""
+    launched, lost = attribute.lost_kernels(timeline, device, iterations)
+    return {
+        int(index): f"{iterations.numbers[index]}: {lost[index]} of {launched[index]} kernel launches left no kernel"
+        for index in np.flatnonzero(lost > LOST_SHARE * launched)
+    }
+
+
+def _reading(
+    timeline: Timeline, device: Device, work: _Work, iterations: Windows, skipped: dict[int, str]
+) -> dict[str, Any]:
+    launched = work.launch_ns != MISSING
+    moment = np.where(launched, work.launch_ns, device.start_ns)
+    iteration = containing(iterations.start_ns, iterations.end_ns, moment)
+    kept = (iteration >= 0) & ~np.isin(iteration, list(skipped))
+    dur_ns = device.end_ns - device.start_ns
+    repairs = timeline.repairs
+    return {
+        "events": timeline.events,
+        "repairs": repairs.total(),
+        "repaired": "; ".join(f"{name} x{count}" for name, count in sorted(repairs.items())),
+        "skipped_iterations": "; ".join(skipped.values()),
+        "device_ns": int(dur_ns[kept].sum()),
+        "unattributed_ns": int(dur_ns[kept & ~launched].sum()),
+    }
+
+
+def _refuse(path: Path, reason: str, mark: Mark | None) -> TrisectError:
+    """The error for a reason; an event's offset is found by reading the file again."""
+    if mark is None:
+        return TrisectError(f"{path}: {reason}")
+    reader = Reader(path)
+    offset, index = mark.place
+    batch = next(batch for batch in reader.batches() if batch.offset == offset)
+    return reader.refuse(batch.offset_of(index), reason)

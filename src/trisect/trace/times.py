@@ -1,0 +1,133 @@
+"""Times that cannot be: what is dropped or cut short, and counted, and what is refused.
+
+Device work of one stream runs one piece after another, so none can last into the next. A zero time or
+a negative duration is the profiler's way of having no record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trisect.errors import TrisectError
+from trisect.trace.timeline import Column, Mark, Timeline
+
+RECORDED_FROM_NS = 1_000_000_000
+"""Where every other event of a file starts later than this, one at zero or before has no time."""
+
+LONGEST_EVENT_NS = 30 * 24 * 3600 * 1_000_000_000
+"""Thirty days: what lasts longer is an overflow."""
+
+ROUNDING_NS = 1_000
+"""Older traces hold whole microseconds, in which two kernels of a stream may seem to overlap by one."""
+
+Refuse = Callable[[str, Mark | None], TrisectError]
+"""Makes the error for a reason and the event it concerns, if it is one event."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Device activity, one array element each, ordered by stream and then by start."""
+
+    start_ns: Column
+    end_ns: Column
+    correlation: Column
+    row: Column  # in Timeline.device, the key of Timeline.communication
+
+
+def has_no_time(timeline: Timeline) -> Callable[[Column], Column]:
+    """A test of start times: whether each is the zero of an event that was not timed."""
+    starts = [timeline.device["start_ns"], timeline.launches["start_ns"], timeline.host["start_ns"]]
+    starts.append(np.array([mark.start_ns for mark in timeline.marks], np.int64))
+    positive = np.concatenate([start[start > 0] for start in starts])
+    zero_is_no_time = len(positive) > 0 and positive.min() > RECORDED_FROM_NS
+    return lambda start_ns: (start_ns <= 0) & zero_is_no_time
+
+
+def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -> Device:
+    """Device activity without duplicates and with possible durations.
+
+    Raises:
+        TrisectError: a collective has no time, or a duration that cannot be mended.
+    """
+    columns = timeline.device
+    stream, start_ns, dur_ns = columns["stream"], columns["start_ns"], columns["dur_ns"]
+    order = np.lexsort((columns["correlation"], dur_ns, start_ns, stream))
+    stacked = np.column_stack((stream, start_ns, dur_ns, columns["correlation"]))[order]
+    repeated = np.r_[False, (stacked[1:] == stacked[:-1]).all(axis=1)][: len(order)]
+    _count(repairs, duplicated_event=repeated.sum())
+    untimed = has_no_time(timeline)(start_ns)[order] & ~repeated
+    for row in order[untimed]:
+        if (kernel := timeline.communication.get(int(row))) is not None:
+            raise refuse(f"collective {kernel.name!r} has no timestamp; record the trace again", kernel)
+    _count(repairs, zero_timestamp=untimed.sum())
+    order = order[~repeated & ~untimed]
+    end_ns = _possible_ends(timeline, order, repairs, refuse)
+    return Device(start_ns[order], end_ns, columns["correlation"][order], order)
+
+
+def _possible_ends(timeline: Timeline, order: Column, repairs: Counter[str], refuse: Refuse) -> Column:
+    stream, start_ns, dur_ns = (timeline.device[name][order] for name in ("stream", "start_ns", "dur_ns"))
+    for index in np.flatnonzero(dur_ns < 0):
+        if (kernel := timeline.communication.get(int(order[index]))) is not None:
+            raise refuse(f"collective {kernel.name!r} has a negative duration; record the trace again", kernel)
+    end_ns = start_ns + np.maximum(dur_ns, 0)
+    follows = stream[1:] == stream[:-1]
+    too_long = np.r_[follows & (end_ns[:-1] > start_ns[1:] + ROUNDING_NS), False][: len(order)]
+    end_ns[:-1] = np.where(too_long[:-1], start_ns[1:], end_ns[:-1])
+    _count(repairs, negative_duration=(dur_ns < 0).sum(), impossible_duration=too_long.sum())
+    endless = np.flatnonzero(end_ns - start_ns > LONGEST_EVENT_NS)
+    if len(endless):
+        raise refuse(f"{len(endless)} device events last over 30 days, nothing follows them; record again", None)
+    return end_ns
+
+
+def host_operations(timeline: Timeline, repairs: Counter[str]) -> tuple[Column, Column, Column, Column]:
+    """Operators of the host that have a time: start_ns, end_ns, thread, c10d. An impossible duration becomes 0."""
+    columns = timeline.host
+    timed = ~has_no_time(timeline)(columns["start_ns"])
+    start_ns, dur_ns, thread, c10d = (columns[name][timed] for name in ("start_ns", "dur_ns", "thread", "c10d"))
+    possible = (dur_ns >= 0) & (dur_ns <= LONGEST_EVENT_NS)
+    _count(repairs, zero_timestamp=(~timed).sum(), impossible_duration=(~possible).sum())
+    return start_ns, start_ns + np.where(possible, dur_ns, 0), thread, c10d
+
+
+def usable_marks(
+    timeline: Timeline, wanted: Callable[[str], bool], repairs: Counter[str], refuse: Refuse
+) -> list[Mark]:
+    """The annotations of wanted names by start, without duplicates.
+
+    Raises:
+        TrisectError: one of them has no time or an impossible duration.
+    """
+    found = [mark for mark in timeline.marks if wanted(mark.name)]
+    untimed = has_no_time(timeline)(np.array([mark.start_ns for mark in found], np.int64))
+    for mark, zero in zip(found, untimed, strict=True):
+        if zero:
+            raise refuse(f"annotation {mark.name!r} has no timestamp; record the trace again", mark)
+        if not 0 <= mark.end_ns - mark.start_ns <= LONGEST_EVENT_NS:
+            raise refuse(f"annotation {mark.name!r} has an impossible duration; record the trace again", mark)
+    unique = {(mark.name, mark.thread, mark.start_ns, mark.end_ns): mark for mark in reversed(found)}
+    _count(repairs, duplicated_event=len(found) - len(unique))
+    return sorted(unique.values(), key=lambda mark: (mark.start_ns, mark.end_ns))
+
+
+def one_at_a_time(marks: list[Mark], repairs: Counter[str]) -> list[Mark]:
+    """Collectives of the host, by start, with none lasting into the next of its thread."""
+    following: dict[int, int] = {}
+    cut: list[Mark] = []
+    for mark in reversed(marks):
+        next_ns = following.get(mark.thread, mark.end_ns)
+        following[mark.thread] = mark.start_ns
+        if mark.end_ns > next_ns + ROUNDING_NS:
+            _count(repairs, impossible_duration=1)
+            mark = replace(mark, end_ns=next_ns)
+        cut.append(mark)
+    return cut[::-1]
+
+
+def _count(repairs: Counter[str], **counts: int) -> None:
+    repairs.update({name: int(count) for name, count in counts.items() if count})
