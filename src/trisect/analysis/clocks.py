@@ -80,17 +80,24 @@ def end_spread(paired: pd.DataFrame, clocks: Clocks) -> pd.Series:
     return (by_pair.max() - by_pair.min()) / 1e9
 
 
-def late_start(exposed: pd.DataFrame, clocks: Clocks, world_size: int) -> pd.Series:
-    """The late start as the aligned clocks show it: seconds, by section, summed over iterations.
+def wait_by_clock(exposed: pd.DataFrame, clocks: Clocks) -> pd.DataFrame:
+    """The wait as aligned arrivals show it beside the wait that durations show, which needs no clock.
 
-    What arrivals on aligned clocks spread more than the times c before them do. Must agree with the wait that
-    imbalance and jitter leave over, which needs no clock; `findings` says where it does not.
+    Args:
+        exposed: from `waits.expose`.
+        clocks: from `align`.
+
+    Returns:
+        Seconds summed over iterations, by section: columns `by_clock` and `by_duration`: of all-to-all collectives, the
+        mean over the ranks of their groups. They differ where ends do not coincide: late start is as uncertain.
     """
-    rows = exposed[exposed["paired"] & exposed["op"].isin(ALL_TO_ALL)]
+    rows = exposed[exposed["op"].isin(ALL_TO_ALL)]
     arrival = pd.Series(clocks.align(rows["rank"], rows["start_ns"] + rows["hidden_ns"]), index=rows.index)
-    frame = pd.DataFrame({"arrival": arrival, "c": rows["c_ns"].astype(float)})
-    by_pair = frame.groupby(rows["pair"])
-    spread = by_pair.max() - by_pair.mean()
-    first = rows.groupby("pair")[["section", "group_size"]].first()
-    late = (spread["arrival"] - spread["c"]) * first["group_size"] / world_size / 1e9
-    return late.groupby(first["section"]).sum()
+    by_pair = arrival.groupby(rows["pair"])
+    found = pd.DataFrame(
+        {
+            "by_clock": (by_pair.max() - by_pair.mean()) / 1e9,
+            "by_duration": rows.groupby("pair")["wait_ns"].mean() / 1e9,
+        }
+    )
+    return found.groupby(rows.groupby("pair")["section"].first()).sum()

@@ -150,7 +150,7 @@ def _table(
         means = of_parts.groupby("iteration")[list(MEANS)].sum().to_numpy()
         arrivals = [slot for part in parts for slot in slots.get(part, [])]
         collectives = exposed[exposed["section"].isin(parts)]
-        if not aligned and len(collectives) and world_size > 1:
+        if not aligned and collectives["paired"].any() and world_size > 1:
             means[:, MEANS.index("wait_late_start_s")] = np.nan
         row = {"section": name, **_estimates(means, arrivals), **_traffic(collectives, world_size, count), **common}
         rows.append(row)

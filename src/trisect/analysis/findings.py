@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from trisect.analysis import clocks, spread, wording
-from trisect.tables import ALL_TO_ALL, OUTSIDE, POINT_TO_POINT, Trace
+from trisect.tables import ALL_TO_ALL, POINT_TO_POINT, Trace
 
 UNATTRIBUTED_LIMIT = 0.01
 """Share of the device time without a launch above which the reader is warned."""
@@ -27,9 +27,9 @@ def findings(
         world_size: the number of ranks.
     """
     found = [*_reading(trace.readings), *_few(iterations["iteration"].nunique()), *_kinds(exposed)]
-    if world_size > 1 and len(exposed):
+    if world_size > 1 and exposed["paired"].any():
         found += _clock(clock)
-        found += _late_start(exposed, iterations, clock, world_size) if clock else []
+        found += _late_start(exposed, iterations, clock) if clock else []
     return found
 
 
@@ -62,12 +62,14 @@ def _few(count: int) -> list[str]:
 
 def _kinds(exposed: pd.DataFrame) -> list[str]:
     found = []
-    for section, rows in exposed[exposed["section"] != OUTSIDE].groupby("section", sort=False):
+    for section, rows in exposed.groupby("section", sort=False):
         kinds = set(rows["op"])
         if rooted := sorted(kinds - ALL_TO_ALL - POINT_TO_POINT):
+            share = rows.loc[rows["op"].isin(rooted), "exposed_ns"].sum() / max(1, rows["exposed_ns"].sum())
             found.append(
-                f"Section {section!r} has {', '.join(rooted)}, which not every rank waits for: of these the transfer is"
-                " a lower bound, and the wait an upper one."
+                f"Section {section!r} has {', '.join(rooted)} ({share:.1%} of its exposed communication), in which not"
+                " every rank waits for all: of these the transfer is a lower bound, the wait an upper one, and its"
+                " causes are uncertain."
             )
         if alone := sorted(kinds & POINT_TO_POINT):
             found.append(
@@ -89,15 +91,15 @@ def _clock(clock: clocks.Clocks | None) -> list[str]:
     ]
 
 
-def _late_start(exposed: pd.DataFrame, iterations: pd.DataFrame, clock: clocks.Clocks, world_size: int) -> list[str]:
+def _late_start(exposed: pd.DataFrame, iterations: pd.DataFrame, clock: clocks.Clocks) -> list[str]:
     count = iterations["iteration"].nunique()
-    of_section = iterations.groupby("section")[["wait_late_start_s", "span_s"]].sum() / count
-    seen = clocks.late_start(exposed, clock, world_size) / count
-    left = of_section["wait_late_start_s"].loc[seen.index]
+    wait = clocks.wait_by_clock(exposed, clock) / count
+    apart = (wait["by_clock"] - wait["by_duration"]).abs()
     from_clocks = 2 * clock.residual_ns / 1e9 * exposed.groupby("section")["slot"].nunique()
-    odd = seen[(left - seen).abs() > from_clocks + DISAGREEMENT_LIMIT * of_section["span_s"]]
+    span = iterations.groupby("section")["span_s"].sum() / count
+    odd = wait[apart > from_clocks + DISAGREEMENT_LIMIT * span]
     return [
-        f"Section {section!r}: {left[section]:.3g} s of the wait is neither imbalance nor jitter, but the aligned"
-        f" clocks show a late start of {odd[section]:.3g} s: do not read the causes of this wait closely."
+        f"Section {section!r}: by aligned clocks its ranks wait {odd.loc[section, 'by_clock']:.3g} s, by how long their"
+        f" collectives last {odd.loc[section, 'by_duration']:.3g} s: late start is uncertain by the difference."
         for section in odd.index
     ]

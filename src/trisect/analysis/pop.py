@@ -1,4 +1,4 @@
-"""The POP efficiencies (https://pop-coe.eu/node/69), from times of one section or of several summed."""
+"""The POP efficiencies (https://co-design.pop-coe.eu/metrics/index.html), from times of one section or of several summed."""
 
 from __future__ import annotations
 
