@@ -19,7 +19,6 @@ lint: $(VENV)/.lint ## style, types, Snakefiles
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow/rules
-	$(BIN)/snakemake --lint
 
 format: $(VENV)/.lint ## mend what lint complains about, where a tool can
 	$(BIN)/ruff check --fix .

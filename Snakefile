@@ -6,6 +6,7 @@ from trisect import __version__
 from trisect.config import load
 from trisect.errors import TrisectError
 from trisect.layout import Layout
+from trisect.outlook import require_device
 
 
 include: "workflow/rules/common.smk"

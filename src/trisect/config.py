@@ -14,13 +14,28 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from trisect.errors import TrisectError
 from trisect.workload import load_balance_bound, tiles_per_image
 
-Count = Annotated[int, Field(strict=True, ge=1)]
-Natural = Annotated[int, Field(strict=True, ge=0)]
+
+def _whole(value: object) -> object:
+    """`snakemake --config gpus=[1,2]` delivers digits as text; 1.5 and true stay what they are, and are refused."""
+    return int(value) if isinstance(value, str) and value.removeprefix("-").isdigit() else value
+
+
+Count = Annotated[int, Field(strict=True, ge=1), BeforeValidator(_whole)]
+Natural = Annotated[int, Field(strict=True, ge=0), BeforeValidator(_whole)]
 
 
 class _Closed(BaseModel):
@@ -365,7 +380,7 @@ def _first_mistake(error: ValidationError, model: type[BaseModel]) -> str:
         return f"unknown key {key!r}{_nearest(str(first['loc'][-1]), _known_keys(model))}"
     message = first["msg"].removeprefix("Value error, ")
     given = first["input"]
-    shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
+    shown = f" (got {given})" if isinstance(given, str | int | float | bool) else ""
     return f"{key}: {message}{shown}" if key else message
 
 

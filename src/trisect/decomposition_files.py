@@ -10,6 +10,8 @@ import pandas as pd
 from trisect.analysis import Decomposition, decompose
 from trisect.errors import TrisectError
 from trisect.layout import RunLayout
+from trisect.record import RunRecord
+from trisect.tables import RUN_COLUMNS
 from trisect.trace import read_job
 
 
@@ -60,3 +62,19 @@ def _write_all(writers: dict[Path, Callable[[Path], object]], folder: Path) -> N
     finally:
         for temporary in partial.values():
             temporary.unlink(missing_ok=True)
+
+
+def of_run(table: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
+    """A decomposition's table with what its run's record adds: `experiment` first, tables.RUN_COLUMNS last.
+
+    The bound of a section that does both kinds of work, and of TOTAL, is the larger of the two kinds' bounds:
+    its balance lies between them.
+    """
+    kinds = record.load_balance_bound
+    of_section = {"gradient": kinds["operators"], "denoiser": kinds["tiles"]}
+    return table.assign(
+        experiment=record.experiment,
+        oversubscribed=record.oversubscribed,
+        load_balance_bound=[of_section.get(section, max(kinds.values())) for section in table["section"]],
+        profiling_price=record.profiling.price,
+    )[["experiment", *table.columns, *RUN_COLUMNS]]

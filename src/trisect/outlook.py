@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 from trisect.config import Machine, Run
+from trisect.errors import TrisectError
 
 
 def outlook(run: Run, machine: Machine) -> list[str]:
@@ -31,3 +34,17 @@ def cores_of_a_host(machine: Machine) -> int:
     if machine.cores_per_node is not None:
         return machine.cores_per_node
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def require_device(machine: Machine) -> None:
+    """Check that this machine has the device that a local launch needs, without importing torch here.
+
+    Raises:
+        TrisectError: no CUDA device, or this torch has no code for it.
+    """
+    if machine.launcher != "local" or machine.device == "cpu":
+        return
+    command = [sys.executable, "-m", "trisect.bench.device", machine.device]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TrisectError(done.stderr.strip().splitlines()[-1])

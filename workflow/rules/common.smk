@@ -5,6 +5,7 @@ try:
     SWEEP = load(config, Path("config"))
     LAYOUT = Layout(Path(SWEEP.settings.results))
     LAYOUT.require_writable()
+    require_device(SWEEP.machine)
 except TrisectError as mistake:
     raise SystemExit(f"trisect: {mistake}")
 

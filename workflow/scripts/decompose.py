@@ -11,7 +11,9 @@ from trisect.record import RunRecord
 
 snakemake: Snakemake  # Snakemake puts it there
 
-with shown(Path(snakemake.log[0])):
+
+def main() -> None:
+    """Read the record and the traces, write the tables."""
     record = RunRecord.read(Path(snakemake.input.record))
     write_decomposition(
         Path(snakemake.input.traces),
@@ -19,3 +21,8 @@ with shown(Path(snakemake.log[0])):
         sections=record.sections,
         annotate=lambda table: of_run(table, record),
     )
+
+
+if __name__ == "__main__":  # the processes that read traces import this file too
+    with shown(Path(snakemake.log[0])):
+        main()
