@@ -1,5 +1,6 @@
 """The worked example of docs/metrics.md, executed: its tables are read from the page and computed again."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def table(name):
 
 
 def job(events, ranks):
-    events = events.assign(section=events.pop("section"), occurrence=0)
+    events = events.assign(occurrence=0)
     for name in ("start", "busy", "collective starts", "hidden", "end"):
         events[name] = events[name].astype(int) * MS
     for name in ("start", "collective starts", "end"):
@@ -76,9 +77,9 @@ def test_efficiencies(two, name):
 
 @pytest.fixture(name="sweep", scope="module")
 def _sweep(two):
-    rows = [
-        (t, name, 0, start, end) for t in (0, 1) for name, start, end in (("gradient", 0, 12), ("denoiser", 12, 48))
-    ]
+    first, second = map(int, re.search(r"one GPU took (\d+) ms in `gradient` and (\d+) ms", PAGE).groups())
+    spans = {"gradient": (0, first), "denoiser": (first, first + second)}
+    rows = [(t, name, 0, *span) for t in (0, 1) for name, span in spans.items()]
     events = pd.DataFrame(rows, columns=["iteration", "section", "rank", "start", "end"])
     events = events.assign(**{"busy": events["end"] - events["start"], "collective starts": events["end"], "hidden": 0})
     one = decompose(job(events, 1))

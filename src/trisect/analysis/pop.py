@@ -1,4 +1,7 @@
-"""The POP efficiencies (https://co-design.pop-coe.eu/metrics/index.html), from times of one section or of several summed."""
+"""The POP efficiencies, from times of one section or of several summed.
+
+Definitions: https://co-design.pop-coe.eu/metrics/index.html
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ give. With few iterations either is too narrow; findings say so below MIN_ITERAT
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -48,15 +49,17 @@ def intervals(statistic: Callable[..., Values], *iterations: int) -> tuple[Value
     if min(iterations) < 2:
         empty = np.full(len(plain(statistic, *iterations)), np.nan)
         return empty, empty
-    found = stats.bootstrap(
-        [np.arange(count) for count in iterations],
-        lambda *indices, axis: statistic(*(weights(one) for one in indices)),
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(SEED),
-    ).confidence_interval
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # an undefined quantity has NaN bounds
+        found = stats.bootstrap(
+            [np.arange(count) for count in iterations],
+            lambda *indices, axis: statistic(*(weights(one) for one in indices)),
+            n_resamples=RESAMPLES,
+            confidence_level=CONFIDENCE,
+            method="percentile",
+            vectorized=True,
+            rng=np.random.default_rng(SEED),
+        ).confidence_interval
     return found.low, found.high
 
 

@@ -29,15 +29,16 @@ def expose(paired: pd.DataFrame, sections: pd.DataFrame) -> pd.DataFrame:
         `paired` with the columns `exposed_ns` (d), `transfer_ns` (the least d of its pair), `wait_ns` (the rest),
         `before_ns` (when c starts to count) and `c_ns`.
     """
-    rows = paired.merge(sections[[*_OCCURRENCE, "start_ns"]], on=_OCCURRENCE, how="left", suffixes=("", "_of_section"))
+    opening = sections[[*_OCCURRENCE, "start_ns"]]
+    rows = paired.merge(opening, how="left", on=_OCCURRENCE, suffixes=("", "_of_section"), validate="m:1")
     rows["exposed_ns"] = rows["end_ns"] - rows["start_ns"] - rows["hidden_ns"]
     rows["transfer_ns"] = rows.groupby("pair")["exposed_ns"].transform("min")
     rows["wait_ns"] = rows["exposed_ns"] - rows["transfer_ns"]
     within = rows.groupby(_OCCURRENCE, sort=False)
-    last_end = rows.assign(last=within["end_ns"].cummax()).groupby(_OCCURRENCE, sort=False)["last"].shift()
-    opening = rows.pop("start_ns_of_section")
-    first = last_end.isna()
-    rows["before_ns"] = opening.where(first, last_end.mask(first, 0).astype("int64"))
+    last_end = rows.assign(last=within["end_ns"].cummax()).groupby(_OCCURRENCE, sort=False)["last"]
+    # Integers all the way: as float64, nanoseconds since the epoch would lose their last two digits.
+    before_first = rows.pop("start_ns_of_section").astype("int64")
+    rows["before_ns"] = last_end.shift(fill_value=0).mask(within.cumcount() == 0, before_first)
     rows["c_ns"] = rows["start_ns"] + rows["hidden_ns"] - rows["before_ns"]
     return rows
 
