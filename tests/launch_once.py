@@ -1,6 +1,6 @@
 """Launch one job from a process of its own, for tests that send signals to the launcher.
 
-Usage: launch_once.py FOLDER RANKS PAYLOAD MACHINE-JSON
+Usage: launch_once.py FOLDER NAME RANKS PAYLOAD MACHINE-JSON
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from trisect.errors import TrisectError
 from trisect.layout import RunLayout
 
 if __name__ == "__main__":
-    folder, ranks, payload, machine = sys.argv[1:]
-    job = launch.Job(f"standin gpus-{ranks}", "standins:act", payload, int(ranks), 2)
+    folder, name, ranks, payload, machine = sys.argv[1:]
+    job = launch.Job(name, "standins:act", payload, int(ranks), 2)
     try:
         launch.run(
             job, Machine.model_validate_json(machine), RunLayout(Path(folder)), lambda line: print(line, flush=True)

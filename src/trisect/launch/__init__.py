@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import time
-import uuid
 
 from trisect.config import Machine
 from trisect.errors import TrisectError
 from trisect.launch import results
-from trisect.launch.job import Job, JobFolder
-from trisect.launch.local import Interrupted, Report, run_local
+from trisect.launch.job import Job
+from trisect.launch.launch import HANDLED, Interrupted, Launch, Report
+from trisect.launch.local import run_local
 from trisect.launch.lock import locked
+from trisect.launch.owner import Owner
+from trisect.launch.signals import Bell
+from trisect.launch.slurm import run_slurm
+from trisect.launch.submission import forget
+from trisect.launch.verdict import disagreement
 from trisect.layout import RunLayout
 
 __all__ = ["Job", "run"]
 
 
-def run(job: Job, machine: Machine, layout: RunLayout, report: Report) -> None:
+def run(job: Job, machine: Machine, layout: RunLayout, report: Report, on_behalf_of: int | None = None) -> None:
     """Run a job to its end; return only if every rank returned, and its files stand in `layout`.
 
     Each rank's standard output and error are in layout.log(rank). The target writes into a folder of its own,
     which is moved to `layout` as the last step, the record last: an attempt that fails leaves earlier results
     as they were. Only one launcher works on a run at a time.
 
+    A job that an earlier launcher of the same run and payload left on SLURM is found again by its recorded id, and
+    taken up instead of submitted again.
+
     Args:
         job: what every rank calls.
         machine: where, and on what.
         layout: the run's files.
         report: gets one line whenever something has changed.
+        on_behalf_of: process that wants the run; once it is gone, a local run is ended and a SLURM job is left alone.
 
     Raises:
         TrisectError: the run did not end well. The first line says what happened, on which rank and host, and
             what to change; then come the last lines of that rank's log.
-        KeyboardInterrupt, SystemExit: by SIGINT; by SIGTERM or SIGHUP. A local run's ranks are ended before.
+        KeyboardInterrupt, SystemExit: by SIGINT; by SIGTERM or SIGHUP. Before that a local run's ranks are ended,
+            and a SLURM job is cancelled, except after SIGHUP: it goes on, for the next launcher to take up.
     """
     _check(job, machine, layout)
+    owner = None if on_behalf_of is None else Owner.of(on_behalf_of)
     try:
-        with locked(layout.logs / "lock", f"another launcher of {job.name}"):
-            folder = _new_folder(job, layout)
-            run_local(job, machine, layout, folder, report)
-            results.publish(folder.attempt(folder.latest), layout)
-            report(f"{job.name}: done")
+        with Bell(HANDLED) as bell, locked(layout.logs / "lock", f"another launcher of {job.name}"):
+            launch = Launch(job, machine, layout, report, bell, owner)
+            attempt = (
+                run_slurm(launch) if machine.launcher == "slurm" else run_local(launch, results.new_folder(launch))
+            )
+            mistake = disagreement(job, results.outcomes(job, attempt))
+            if mistake:
+                raise TrisectError(f"{job.name} failed: {mistake}; nothing of it was kept, rerun")
+            results.publish(attempt, layout)
+            forget(layout)
+            launch.say("done")
     except Interrupted as stopped:
         if stopped.number == signal.SIGINT:
             raise KeyboardInterrupt from None
@@ -51,19 +66,6 @@ def run(job: Job, machine: Machine, layout: RunLayout, report: Report) -> None:
 
 def _check(job: Job, machine: Machine, layout: RunLayout) -> None:
     machine.check_count(job.ranks)
-    if "%" in str(layout.folder.absolute()) or "\\" in str(layout.folder.absolute()):
-        raise TrisectError(
-            f"results: {layout.folder.absolute()} has a % or a backslash in it, which SLURM reads as a pattern; rename"
-        )
-
-
-def _new_folder(job: Job, layout: RunLayout) -> JobFolder:
-    """A folder for this launch; the one before it and its logs go."""
-    jobs = layout.logs / "jobs"
-    shutil.rmtree(jobs, ignore_errors=True)
-    for log in layout.logs.glob("rank-*.log"):
-        log.unlink()
-    folder = JobFolder(jobs.absolute() / f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}")
-    folder.root.mkdir(parents=True)
-    folder.payload.write_text(job.payload)
-    return folder
+    folder = str(layout.folder.absolute())
+    if "%" in folder or "\\" in folder:
+        raise TrisectError(f"results: {folder} has a % or a backslash in it, which SLURM reads as a pattern; rename it")

@@ -78,3 +78,8 @@ def of_rank(
     }
     chosen = own | (nccl if machine.backend == "nccl" else {})
     return clean(variables) | {name: str(value) for name, value in chosen.items()} | machine.environment
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment, cleaned."""
+    return clean(os.environ)

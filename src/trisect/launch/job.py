@@ -73,6 +73,11 @@ class JobFolder:
         return Attempt(self.root / f"attempt-{restarts}")
 
     @property
+    def job_log(self) -> Path:
+        """What submitit, the scheduler and rank 0's supervisor said; a name that fits nothing where there is none."""
+        return next(iter(self.root.glob("*_0_log.out")), self.root / "no_log.out")
+
+    @property
     def latest(self) -> int:
         """Requeues before the newest start; 0 where none has started."""
         starts = [int(path.name.removeprefix("attempt-")) for path in self.root.glob("attempt-*")]

@@ -22,13 +22,14 @@ from trisect.launch import entry
 from trisect.launch.environment import of_rank
 from trisect.launch.job import Attempt, Job, JobFolder
 from trisect.launch.outcome import Outcome, Status
+from trisect.launch.owner import Owner
 from trisect.launch.place import Place, Rendezvous, cores_of_rank, device_of, reserve_port
 from trisect.launch.signals import Bell
 from trisect.layout import RunLayout
 
 LOOK_S = 2.0
 """How often a supervisor looks whether it is still wanted."""
-PEERS_S = 1.0
+PEERS_S = 2.0
 """What a failed rank waits before it leaves, so that its peers' own failures are recorded and not cut short."""
 TOPOLOGY_S = 30.0
 
@@ -39,27 +40,6 @@ NOTED = ENDING | {signal.SIGCHLD, signal.SIGUSR2}
 
 class RankError(RuntimeError):
     """Makes the task exit with a code that is not 0; the record of why is the Outcome."""
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The process whose end ends the ranks: the launcher of a local run."""
-
-    pid: int
-    created_s: float
-
-    @classmethod
-    def this_process(cls) -> Owner:
-        """The caller."""
-        return cls(os.getpid(), psutil.Process().create_time())
-
-    def alive(self) -> bool:
-        """Whether that very process still runs; a later one of the same number does not count."""
-        try:
-            process = psutil.Process(self.pid)
-            return process.create_time() == self.created_s and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
 
 
 @dataclass(frozen=True)
@@ -155,7 +135,8 @@ class Supervisor:
                     file.write(f"{' '.join(command)}: no answer within {TOPOLOGY_S:.0f} s\n")
 
     def _supervise(self, begun: Outcome, attempt: Attempt, variables: dict[str, str], bell: Bell) -> Outcome:
-        attempt.nccl.mkdir(exist_ok=True)
+        if self.machine.backend == "nccl":
+            attempt.nccl.mkdir(exist_ok=True)
         report_read, report_write = os.pipe()
         arguments = [os.getpid(), report_write, self.job.target, self.folder.payload, attempt.run.folder]
         with self.layout.log(begun.rank).open("a") as log:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import time
+import uuid
 from pathlib import Path
 
 from trisect.errors import TrisectError
-from trisect.launch.job import Attempt, Job
+from trisect.launch.job import Attempt, Job, JobFolder
+from trisect.launch.launch import Launch
 from trisect.launch.outcome import Outcome
 from trisect.launch.verdict import Verdict
 from trisect.layout import RunLayout
@@ -30,12 +33,14 @@ def failed(found: dict[int, Outcome]) -> bool:
     return any(o.status not in ("running", "ok") for o in found.values())
 
 
-def progress(attempt: Attempt) -> str:
-    """Rank 0's last line, "" before the first."""
+def progress(job: Job, attempt: Attempt) -> str:
+    """How far rank 0 is, "" before it has said so first."""
     try:
-        return attempt.run.progress.read_text().strip()
+        said = attempt.run.progress.read_text().strip()
     except OSError:
         return ""
+    done, slash, of = said.partition("/")
+    return f"iteration {done} of {of or job.iterations}" if slash else said
 
 
 def publish(attempt: Attempt, layout: RunLayout) -> None:
@@ -59,15 +64,13 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def failure(job: Job, verdict: Verdict, layout: RunLayout) -> TrisectError:
+def failure(job: Job, verdict: Verdict, layout: RunLayout, folder: JobFolder) -> TrisectError:
     """The verdict with the last lines of the log that shows it."""
-    lines = [f"{job.name} failed: {verdict.sentence}; {verdict.advice}"]
+    what, log = "the job", folder.job_log
     if verdict.rank is not None:
-        log = layout.log(verdict.rank)
-        lines += [f"  log of rank {verdict.rank}: {log}", *(f"    {line}" for line in tail(log))]
-    else:
-        lines.append(f"  logs: {layout.logs}")
-    return TrisectError("\n".join(lines))
+        what, log = f"rank {verdict.rank}", layout.log(verdict.rank)
+    lines = [f"{job.name} failed: {verdict.sentence}; {verdict.advice}", f"  log of {what}: {log}"]
+    return TrisectError("\n".join(lines + [f"    {line}" for line in tail(log)]))
 
 
 def tail(log: Path) -> list[str]:
@@ -84,3 +87,18 @@ def tail(log: Path) -> list[str]:
 def free_bytes(layout: RunLayout) -> int:
     """Free space for files of an ordinary user on the disk that holds the run."""
     return shutil.disk_usage(layout.logs).free
+
+
+def new_folder(launch: Launch) -> JobFolder:
+    """A folder for this launch; the one before it and its logs go.
+
+    Its name tells this launch from every other one, so no file in it can be of an earlier job.
+    """
+    jobs = launch.layout.logs.absolute() / "jobs"
+    shutil.rmtree(jobs, ignore_errors=True)
+    for log in launch.layout.logs.glob("rank-*.log"):
+        log.unlink()
+    folder = JobFolder(jobs / f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:8]}")
+    folder.root.mkdir(parents=True)
+    folder.payload.write_text(launch.job.payload)
+    return folder

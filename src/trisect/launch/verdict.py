@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome
+from trisect.launch.queue import SlurmState
 
 _OF_PEERS = re.compile(
     r"gloo|nccl|DistBackendError|DistNetworkError|DistStoreError|Connection (closed|reset|refused)|Broken pipe"
@@ -20,19 +21,6 @@ _TIMED_OUT = re.compile(r"time[d]? ?out", re.IGNORECASE)
 SIGKILL = 9
 FULL_BYTES = 1 << 20
 """Less free space than this is a full disk."""
-
-
-@dataclass(frozen=True)
-class SlurmState:
-    """What SLURM says of a job."""
-
-    state: str = "UNKNOWN"
-    """As in squeue or sacct, without "by 1000" and without "+"."""
-    reason: str = ""
-    nodes: str = ""
-    """Node list, in SLURM's own notation."""
-    by: str = ""
-    """Who cancelled it."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +47,7 @@ class Verdict:
 
     sentence: str
     rank: int | None
+    """None where the log of the job as a whole says more than any rank's."""
     advice: str
 
 
@@ -85,6 +74,9 @@ def _by_slurm(evidence: Evidence) -> Verdict | None:
     if slurm is None:
         return None
     job = f"SLURM job {evidence.job_id}"
+    if slurm.hopeless:
+        advice = "change slurm in the machine file (partition, time_limit_minutes, account, qos) or ask for fewer GPUs"
+        return Verdict(f"{job} would never start, for the reason {slurm.reason}, and was cancelled", None, advice)
     where = f" on {slurm.nodes}" if slurm.nodes else ""
     latest = _still_running(evidence)
     sentences = {
@@ -129,8 +121,9 @@ def _by_rank(evidence: Evidence) -> Verdict | None:
     own = [o for o in ended if o.status in ("refused", "killed", "exited") or (o.status == "raised" and not _peers(o))]
     if own:
         return _one(own[0])
-    if evidence.lost:
-        rank = min(evidence.lost)
+    lost = evidence.lost or _silent_where_others_spoke(evidence)
+    if lost:
+        rank = min(lost)
         known = evidence.outcomes.get(rank)
         on = f" on {known.host}" if known else ""
         return Verdict(
@@ -141,8 +134,15 @@ def _by_rank(evidence: Evidence) -> Verdict | None:
     raised = [o for o in ended if o.status == "raised"]
     silent = [r for r in range(evidence.job.ranks) if r not in {o.rank for o in raised}]
     if raised and silent and all(_TIMED_OUT.search(o.error or "") for o in raised):
-        return _hang(evidence, [o.rank for o in raised], silent)
+        return _hang(evidence, sorted(o.rank for o in raised), silent)
     return _one(raised[0]) if raised else None
+
+
+def _silent_where_others_spoke(evidence: Evidence) -> frozenset[int]:
+    """Ranks that the record still calls running, although their peers were told to stop and said so."""
+    if not any(o.status == "stopped" for o in evidence.outcomes.values()):
+        return frozenset()
+    return frozenset(rank for rank, o in evidence.outcomes.items() if o.status == "running")
 
 
 def _peers(outcome: Outcome) -> bool:
@@ -184,13 +184,13 @@ def _without_cause(evidence: Evidence) -> Verdict:
     if evidence.slurm.state == "UNKNOWN":
         return Verdict(
             f"SLURM job {evidence.job_id} is in neither the queue nor accounting, and {_ranks(unended)} left no result",
-            unended[0] if unended else None,
+            None if silent else unended[0],
             "it does not count as done; rerun",
         )
     return Verdict(
         f"SLURM job {evidence.job_id} ended as {evidence.slurm.state}, and {_ranks(unended)} left no result",
-        unended[0] if unended else None,
-        "see the log of the job itself, then rerun",
+        None if silent else unended[0],
+        "see its log, then rerun",
     )
 
 

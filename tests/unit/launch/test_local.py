@@ -129,7 +129,7 @@ def test_the_launcher_takes_its_ranks_with_it(
 ) -> None:
     payload = json.dumps({"others": "sleep"})
     launcher = subprocess.Popen(
-        [sys.executable, LAUNCH_ONCE, layout.folder, "2", payload, machine.model_dump_json()],
+        [sys.executable, LAUNCH_ONCE, layout.folder, "standin", "2", payload, machine.model_dump_json()],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -1,0 +1,123 @@
+"""Following a SLURM job until it is over."""
+
+from __future__ import annotations
+
+import time
+
+from trisect.errors import TrisectError
+from trisect.launch import queue, results
+from trisect.launch.job import Attempt
+from trisect.launch.launch import Launch
+from trisect.launch.outcome import Outcome
+from trisect.launch.queue import SlurmState
+from trisect.launch.submission import Submission
+from trisect.launch.verdict import Evidence, judge
+
+LOOK_S = 1.0
+"""How often the ranks' records are looked at; SLURM is asked less often the longer it takes."""
+SLOWEST_ASK_S = 15.0
+ACCOUNTING_S = 60.0
+"""How long a job may be in neither queue nor accounting before it counts as vanished."""
+NEVER_S = 10.0
+"""How long a job may wait for a reason that does not pass."""
+FILES_S = 30.0
+"""How late a shared file system may show what a rank wrote before its job ended."""
+END_S = 60.0
+"""How long SLURM may take to end a job of which a rank has failed."""
+
+
+class Watch:
+    """Follows one job until it is over."""
+
+    def __init__(self, launch: Launch, submission: Submission) -> None:
+        assert submission.job_id is not None
+        self.launch = launch
+        self.job_id = submission.job_id
+        self.folder = submission.folder(launch.layout)
+        self.state: SlurmState | None = SlurmState("PENDING")
+        self.begun = time.monotonic()
+        self.since: dict[str, float] = {}
+
+    def until_over(self) -> Attempt:
+        """The attempt in which every rank ended well.
+
+        Raises:
+            TrisectError: there is none.
+            Interrupted: from Launch.wait.
+        """
+        next_ask = 0.0
+        while True:
+            if time.monotonic() >= next_ask:
+                self.state = queue.state_of(self.job_id)
+                elapsed = time.monotonic() - self.begun
+                next_ask = time.monotonic() + min(SLOWEST_ASK_S, max(LOOK_S, elapsed / 20))
+            attempt = self._attempt()
+            found = results.outcomes(self.launch.job, attempt)
+            if self._is_over(attempt, found):
+                if results.all_well(self.launch.job, found):
+                    return attempt
+                raise self._failure(found)
+            self.launch.say(self._line(attempt))
+            self.launch.wait(LOOK_S)
+
+    def _attempt(self) -> Attempt:
+        """The start that counts: the controller says which, else the newest that has left anything."""
+        restarts = self.state.restarts if self.state is not None else None
+        return self.folder.attempt(self.folder.latest if restarts is None else restarts)
+
+    def _is_over(self, attempt: Attempt, found: dict[int, Outcome]) -> bool:
+        """Whether nothing more is to be waited for."""
+        well = results.all_well(self.launch.job, found)
+        failed = results.failed(found)
+        state = self.state or SlurmState()
+        if state.over:
+            # Success stands only when every rank's record is seen; failure may wait for more of them.
+            return well or self._for("ended", FILES_S if state.state == "COMPLETED" and not failed else 2 * LOOK_S)
+        if well:
+            # It may yet be requeued while it completes.
+            return self._for("well", END_S) or (self.state is not None and state.state == "UNKNOWN")
+        if failed and state.state != "PENDING":
+            return self._for("failed", END_S)
+        if self.state is not None and state.state == "UNKNOWN":
+            return self._for("vanished", ACCOUNTING_S)
+        self.since.clear()
+        return state.hopeless and time.monotonic() - self.begun > NEVER_S
+
+    def _for(self, what: str, seconds: float) -> bool:
+        """Whether `what` has lasted that long."""
+        return time.monotonic() - self.since.setdefault(what, time.monotonic()) >= seconds
+
+    def _line(self, attempt: Attempt) -> str:
+        job = f"job {self.job_id}"
+        if self.state is None:
+            return f"{job}: SLURM does not answer, waiting"
+        if self.state.state == "PENDING":
+            waited = time.monotonic() - self.begun
+            return f"{job} pending{f' ({self.state.reason})' if self.state.reason else ''}, waiting {_coarse(waited)}"
+        where = f" on {self.state.nodes}" if self.state.nodes else ""
+        how_far = results.progress(self.launch.job, attempt)
+        return f"{job} {self.state.state.lower()}{where}{f', {how_far}' if how_far else ''}"
+
+    def _failure(self, found: dict[int, Outcome]) -> TrisectError:
+        launch = self.launch
+        evidence = Evidence(
+            job=launch.job,
+            outcomes=found,
+            collective_timeout_s=launch.machine.collective_timeout_s,
+            free_bytes=results.free_bytes(launch.layout),
+            slurm=self.state or SlurmState(),
+            job_id=self.job_id,
+            time_limit_minutes=launch.machine.slurm.time_limit_minutes,
+            memory_gb=launch.machine.slurm.memory_gb_per_node,
+        )
+        return results.failure(launch.job, judge(evidence), launch.layout, self.folder)
+
+
+def _coarse(seconds: float) -> str:
+    """A waiting time in steps, so that a new line is worth reading: under 10 s, then 10, 20, 40, 80 s ..."""
+    if seconds < 10:
+        return "since just now"
+    step = 10
+    while step * 2 <= seconds:
+        step *= 2
+    return f"for {step} s"
