@@ -34,14 +34,23 @@ class Collective:
     launch_ns: int
 
 
-def launch_times(timeline: Timeline, device: Device) -> Column:
-    """When each piece of device activity was launched, MISSING where no launch has its correlation id."""
+@dataclass(frozen=True)
+class Launched:
+    """Of each piece of device activity: when and from which thread, MISSING where no launch has its correlation id."""
+
+    time_ns: Column
+    thread: Column
+
+
+def launches_of(timeline: Timeline, device: Device) -> Launched:
+    """The launch of each piece of device activity; of several with one correlation id the first."""
     correlation, start_ns = timeline.launches["correlation"], timeline.launches["start_ns"]
     order = np.lexsort((start_ns, correlation))
     known = correlation[order]
     at = np.searchsorted(known, device.correlation)
     found = (device.correlation >= 0) & (np.append(known, MISSING)[at] == device.correlation)
-    return np.where(found, np.append(start_ns[order], MISSING)[at], MISSING)
+    columns = (start_ns, timeline.launches["thread"])
+    return Launched(*(np.where(found, np.append(column[order], MISSING)[at], MISSING) for column in columns))
 
 
 def lost_kernels(timeline: Timeline, device: Device, iterations: Windows) -> tuple[Column, Column]:
@@ -68,20 +77,21 @@ def host_compute(timeline: Timeline, thread: int, repairs: Counter[str]) -> Inte
     return union(as_intervals(start_ns[computing], end_ns[computing]))
 
 
-def device_collectives(timeline: Timeline, device: Device, launch_ns: Column, header: Header) -> list[Collective]:
+def device_collectives(timeline: Timeline, device: Device, launched: Launched, header: Header) -> list[Collective]:
     """NCCL kernels. What a kernel does not say of itself, the annotation around its launch may."""
     enqueues = _Enqueues(timeline)
     found = []
     for index in np.flatnonzero(np.isin(device.row, list(timeline.communication))):
         kernel = timeline.communication[int(device.row[index])]
-        around = enqueues.around(int(device.correlation[index]), int(launch_ns[index]))
+        launch_ns = int(launched.time_ns[index])
+        around = enqueues.around(int(launched.thread[index]), launch_ns)
         names = [kernel.args.collective, around.name if around else "", kernel.name]
         op = next((op for name in names if (op := operation(name)) != UNKNOWN), UNKNOWN)
         size = kernel.args.group_size if kernel.args.group_size > 0 else common_group_size(header)
         payload = device_bytes(op, kernel.args)
         if payload < 0 and around:
             payload = host_bytes(op, around.args, size)
-        times = int(device.start_ns[index]), int(device.end_ns[index]), int(launch_ns[index])
+        times = int(device.start_ns[index]), int(device.end_ns[index]), launch_ns
         found.append(Collective(op, payload, kernel.args.group, size, kernel.args.seq, *times))
     return sorted(found, key=lambda collective: collective.start_ns)
 
@@ -123,11 +133,9 @@ class _Enqueues:
         for mark in sorted(timeline.marks, key=lambda mark: mark.start_ns):
             if is_enqueue(mark.name):
                 self._marks[mark.thread].append(mark)
-        launches = timeline.launches
-        self._thread = dict(zip(launches["correlation"].tolist(), launches["thread"].tolist(), strict=True))
 
-    def around(self, correlation: int, launch_ns: int) -> Mark | None:
+    def around(self, thread: int, launch_ns: int) -> Mark | None:
         """The innermost one around a launch."""
-        marks = self._marks.get(self._thread.get(correlation, -1), [])
+        marks = self._marks.get(thread, [])
         last = bisect_right(marks, launch_ns, key=lambda mark: mark.start_ns)
         return next((mark for mark in reversed(marks[:last][-4:]) if mark.end_ns >= launch_ns), None)

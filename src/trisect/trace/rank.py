@@ -47,8 +47,7 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
     Raises:
         TrisectError: it cannot be read, or not without guessing; the message has the byte offset.
     """
-    reader = Reader(path)
-    timeline = read_timeline(reader)
+    reader, timeline = _read(path)
     repairs, refuse = timeline.repairs, partial(_refuse, path)
     iterations = find_iterations(timeline, iteration, repairs, refuse)
     windows = find_sections(timeline, iterations, sections, repairs, refuse)
@@ -76,6 +75,16 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
     )
 
 
+def _read(path: Path) -> tuple[Reader, Timeline]:
+    """A file that lists devices is read without the operators of its host, and again with them if they matter."""
+    reader = Reader(path)
+    timeline = read_timeline(reader)
+    if not reader.host_ops and not timeline.communication:
+        reader = Reader(path, host_ops=True)
+        timeline = read_timeline(reader)
+    return reader, timeline
+
+
 @dataclass(frozen=True)
 class _Work:
     """What was done in the windows: compute of the whole rank, and one span per section."""
@@ -89,7 +98,8 @@ class _Work:
 
 def _device_work(timeline: Timeline, device: Device, windows: Windows, header: Header) -> _Work:
     """Spans from the first to the last device activity that was launched in the section, of either kind."""
-    launch_ns = attribute.launch_times(timeline, device)
+    launched = attribute.launches_of(timeline, device)
+    launch_ns = launched.time_ns
     section = containing(windows.start_ns, windows.end_ns, launch_ns)
     start_ns = np.full(len(windows.names), np.iinfo(np.int64).max)
     end_ns = np.full(len(windows.names), MISSING)
@@ -99,7 +109,7 @@ def _device_work(timeline: Timeline, device: Device, windows: Windows, header: H
     start_ns[idle] = end_ns[idle] = windows.start_ns[idle]
     communicates = np.isin(device.row, list(timeline.communication))
     compute = union(as_intervals(device.start_ns[~communicates], device.end_ns[~communicates]))
-    collectives = attribute.device_collectives(timeline, device, launch_ns, header)
+    collectives = attribute.device_collectives(timeline, device, launched, header)
     return _Work(compute, start_ns, end_ns, collectives, launch_ns)
 
 

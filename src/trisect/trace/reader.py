@@ -24,14 +24,25 @@ from trisect.errors import TrisectError
 from trisect.trace import repair
 from trisect.trace.events import EXACT_US, Event, ExactTimes, Header, exact_nanoseconds, nanoseconds
 
-BLOCK = 4 << 20
+BLOCK = 1 << 20
 """Bytes of text per batch."""
 
 LONGEST_ASIDE = 64 << 20
 """Bytes that may stand before, after or between events."""
 
+_BREAK = b"\n  },\n  {"
+_NEVER_NEEDED = (
+    *(f'"ph": "{phase}"' for phase in "fst"),
+    '"ph": "X", "cat": "python_function"',
+    *(f'"ph": "X", "cat": "cuda_runtime", "name": "cuda{call}' for call in ("Stream", "Event", "Func", "Occupancy")),
+)
+_HOST_OP = '"ph": "X", "cat": "cpu_op"'
+"""How events begin that Kineto writes by the hundred thousand, and that do nothing on a device."""
+
 _LIST_OPENS = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
 _LIST_CLOSES = re.compile(rb'(?:\A\s*|\}\s*)(\])(?=\s*(?:,\s*"[^"\n]*"\s*:|\}|\Z))')
+
+_BAD_GZIP: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile, isal_zlib.IsalError)  # type: ignore[assignment]  # its stub says instance
 
 _events = msgspec.json.Decoder(list[Event])
 _exact_times = msgspec.json.Decoder(list[ExactTimes])
@@ -48,51 +59,65 @@ class Batch:
     """
 
     offset: int  # of the batch in the (decompressed) file
-    text: bytes
+    text: bytes  # as in the file
+    decoded: bytes  # what was decoded of it
     events: list[Event]
     start_ns: NDArray[np.int64]
     dur_ns: NDArray[np.int64]
 
     def offset_of(self, index: int) -> int:
-        """Byte offset in the (decompressed) file of one of the events."""
+        """Byte offset in the (decompressed) file of one of the events; of a mended one, of the event before it."""
         position = 0
-        for raw in _raw.decode(b"[" + self.text + b"]")[: index + 1]:
-            piece = bytes(raw)
-            start = self.text.index(piece, position)
-            position = start + len(piece)
+        for raw in _raw.decode(b"[" + self.decoded + b"]")[: index + 1]:
+            found = self.text.find(bytes(raw), position)
+            if found >= 0:
+                start, position = found, found + len(bytes(raw))
+            else:
+                start = position
         return self.offset + start
 
 
 class Reader:
-    """One file. `header` and `repairs` are whole once `batches` has run to its end."""
+    """One file. `header` and `repairs` are whole once `batches` has run to its end.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        host_ops: whether to yield operators of the host. None: where the file lists no device, since
+            they count for nothing where a device works.
+    """
+
+    def __init__(self, path: Path, host_ops: bool | None = None) -> None:
         self.path = path
+        self.host_ops = host_ops
         self.header = Header()
         self.repairs: Counter[str] = Counter()
+        self.passed_over = 0  # events that were not decoded
 
     def batches(self) -> Iterator[Batch]:
-        """The file's events, in the file's order.
+        """The file's events, in the file's order, without those that never matter.
 
         Raises:
             TrisectError: the file is no trace, is cut, or holds text that has no one reading.
         """
         blocks = self._blocks()
         head, text, offset = self._open_list(blocks)
+        if self.host_ops is None:
+            self.host_ops = not _lists_devices(head)
+        openings = _openings(text, self.host_ops)
         for block in blocks:
             text += block
             cut = _last_boundary(text)
-            events = _strict(text[: cut - 1]) if cut else None
-            if events is None and _LIST_CLOSES.search(text):
+            batch = self._strict(text[: cut - 1], offset, openings) if cut else None
+            if batch is None and _LIST_CLOSES.search(text):
                 text += self._rest(blocks, offset + len(text))
             elif cut:
-                yield self._batch(text[: cut - 1], offset, events)
+                yield batch or self._mended(text[: cut - 1], offset)
                 text, offset = text[cut:], offset + cut
             elif len(text) > LONGEST_ASIDE:
                 raise self.refuse(offset, "no event ends in the next 64 MB; this is no trace that Kineto wrote")
         text = self._close_list(head, text, offset)
         if text.strip():
-            yield self._batch(text, offset, _strict(text))
+            yield self._strict(text, offset, openings) or self._mended(text, offset)
 
     def refuse(self, offset: int, reason: str) -> TrisectError:
         """The error for something at a byte offset of this file."""
@@ -106,7 +131,7 @@ class Reader:
                 while block := stream.read(BLOCK):
                     yield block
                     position += len(block)
-        except (EOFError, zlib.error, gzip.BadGzipFile, isal_zlib.IsalError) as error:
+        except _BAD_GZIP as error:
             raise self.refuse(position, f"the gzip stream is cut or damaged ({error}); copy the file again") from None
         except OSError as error:
             raise TrisectError(f"{self.path}: cannot be read ({error.strerror}); check the file") from None
@@ -158,35 +183,59 @@ class Reader:
             return header
         raise last
 
-    def _batch(self, text: bytes, offset: int, events: list[Event] | None) -> Batch:
-        if events is None:
-            try:
-                text = repair.mend_events(text, self.repairs)
-            except repair.UnmendableError as error:
-                raise self.refuse(
-                    offset + error.offset, "damaged event without one clear reading; copy it again"
-                ) from None
-            events = _events.decode(b"[" + text + b"]")
-        start_us = np.array([event.ts for event in events])
-        dur_us = np.array([event.dur for event in events])
-        start_ns, dur_ns = nanoseconds(start_us), nanoseconds(dur_us)
-        if np.nanmax(np.abs(start_us), initial=0) >= EXACT_US:
-            exact = _exact_times.decode(b"[" + text + b"]")
-            start_ns = exact_nanoseconds(event.ts for event in exact)
-            dur_ns = exact_nanoseconds(event.dur for event in exact)
-        return Batch(offset, text, events, start_ns, dur_ns)
+    def _strict(self, text: bytes, offset: int, openings: tuple[bytes, ...]) -> Batch | None:
+        kept, passed_over = _pass_over(text, openings)
+        try:
+            batch = _batch(offset, text, kept)
+        except msgspec.DecodeError:
+            return None
+        self.passed_over += passed_over
+        return batch
+
+    def _mended(self, text: bytes, offset: int) -> Batch:
+        try:
+            return _batch(offset, text, repair.mend_events(text, self.repairs))
+        except repair.UnmendableError as error:
+            raise self.refuse(offset + error.offset, "damaged event without one clear reading; copy it again") from None
+
+
+def _batch(offset: int, text: bytes, decoded: bytes) -> Batch:
+    events = _events.decode(b"[" + decoded + b"]")
+    start_us = np.array([event.ts for event in events])
+    dur_us = np.array([event.dur for event in events])
+    if np.nanmax(np.abs(start_us), initial=0) < EXACT_US:
+        return Batch(offset, text, decoded, events, nanoseconds(start_us), nanoseconds(dur_us))
+    exact = _exact_times.decode(b"[" + decoded + b"]")
+    start_ns, dur_ns = (exact_nanoseconds(getattr(event, key) for event in exact) for key in ("ts", "dur"))
+    return Batch(offset, text, decoded, events, start_ns, dur_ns)
+
+
+def _openings(text: bytes, host_ops: bool) -> tuple[bytes, ...]:
+    """How the events to pass over begin after a _BREAK, in the layout of this file."""
+    between = ",\n    " if b'"ph": "X",\n' in text else ", "
+    needless = _NEVER_NEEDED if host_ops else (_HOST_OP, *_NEVER_NEEDED)
+    return tuple(f"\n    {opening.replace(', ', between)}".encode() for opening in needless)
+
+
+def _pass_over(text: bytes, openings: tuple[bytes, ...]) -> tuple[bytes, int]:
+    """Text without the events that begin so, and their number; in Kineto's own layout only."""
+    parts = text.split(_BREAK)
+    if text.count(b'"ph"') != len(parts):
+        return text, 0  # another layout, or a damaged break: nothing may be cut away unseen
+    kept = [part for part in parts[:-1] if not part.startswith(openings)]
+    return _BREAK.join((*kept, parts[-1])), len(parts) - len(kept) - 1
+
+
+def _lists_devices(head: bytes) -> bool:
+    try:
+        return bool(_header.decode(_around(head, b"}")).devices)
+    except msgspec.DecodeError:
+        return False
 
 
 def _is_gzip(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(2) == b"\x1f\x8b"
-
-
-def _strict(text: bytes) -> list[Event] | None:
-    try:
-        return _events.decode(b"[" + text + b"]")
-    except msgspec.DecodeError:
-        return None
 
 
 def _last_boundary(text: bytes) -> int:

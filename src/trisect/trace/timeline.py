@@ -23,7 +23,6 @@ ANNOTATION = ("user_annotation",)
 
 UNUSED = frozenset(
     (
-        *HOST,
         *("", "ac2g", "async_cpu_to_gpu", "fwdbwd", "async_gpu", "gpu_user_annotation", "Trace", "overhead"),
         *("python_function", "cpu_instant_event", "cuda_sync", "cuda_profiler_range", "cuda_event", "collective_comm"),
         *("glow_runtime", "privateuse1_runtime", "privateuse1_driver", "mtia_runtime", "mtia_ccp_events"),
@@ -88,11 +87,7 @@ class Timeline:
         self.launches = Columns("start_ns", "thread", "correlation", "kernel")
         self.host = Columns("start_ns", "dur_ns", "thread", "c10d")
         self.autograd_threads: set[int] = set()
-        self._numbers: dict[object, int] = {}
-
-    def number(self, *key: object) -> int:
-        """A number for a thread or stream."""
-        return self._numbers.setdefault(key, len(self._numbers))
+        self._numbers = _Numbers()
 
     def add_device(self, batch: Batch, rows: list[int]) -> None:
         """Add kernels, copies and memsets."""
@@ -104,7 +99,7 @@ class Timeline:
         self.device.append(
             start_ns=batch.start_ns[rows],
             dur_ns=batch.dur_ns[rows],
-            stream=[self.number(event.pid, event.tid) for event in events],
+            stream=[self._numbers[event.pid, event.tid] for event in events],
             correlation=[event.args.correlation for event in events],
         )
 
@@ -113,7 +108,7 @@ class Timeline:
         events = [batch.events[row] for row in rows]
         self.launches.append(
             start_ns=batch.start_ns[rows],
-            thread=[self.number(event.pid, event.tid) for event in events],
+            thread=[self._numbers[event.pid, event.tid] for event in events],
             correlation=[event.args.correlation for event in events],
             kernel=[_launches_kernel(event.name) for event in events],
         )
@@ -121,7 +116,7 @@ class Timeline:
     def add_host(self, batch: Batch, rows: list[int]) -> None:
         """Add operators of the host."""
         events = [batch.events[row] for row in rows]
-        threads = [self.number(event.pid, event.tid) for event in events]
+        threads = [self._numbers[event.pid, event.tid] for event in events]
         self.autograd_threads.update(
             thread for thread, event in zip(threads, events, strict=True) if event.name.startswith(_AUTOGRAD)
         )
@@ -139,7 +134,7 @@ class Timeline:
     def _mark(self, batch: Batch, row: int) -> Mark:
         event, start_ns = batch.events[row], int(batch.start_ns[row])
         end_ns = start_ns + int(batch.dur_ns[row])
-        return Mark(event.name, self.number(event.pid, event.tid), start_ns, end_ns, event.args, (batch.offset, row))
+        return Mark(event.name, self._numbers[event.pid, event.tid], start_ns, end_ns, event.args, (batch.offset, row))
 
 
 @cache
@@ -147,11 +142,16 @@ def _launches_kernel(name: str) -> bool:
     return bool(_LAUNCHES_KERNEL.search(name))
 
 
-def read_timeline(reader: Reader, host_ops: bool = True) -> Timeline:
-    """One file as columns, its device times and durations still as they were written.
+class _Numbers(dict[tuple[int | str, int | str], int]):
+    """0, 1, ... for threads and streams, each a (pid, tid)."""
 
-    Args:
-        host_ops: whether to keep operators of the host; where a device works they count for nothing.
+    def __missing__(self, key: tuple[int | str, int | str]) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+def read_timeline(reader: Reader) -> Timeline:
+    """One file as columns, its times and durations as they were written.
 
     Raises:
         TrisectError: as Reader.batches; an event without a usable time or duration.
@@ -161,7 +161,7 @@ def read_timeline(reader: Reader, host_ops: bool = True) -> Timeline:
         **dict.fromkeys(DEVICE, timeline.add_device),
         **dict.fromkeys(LAUNCH, timeline.add_launches),
         **dict.fromkeys(ANNOTATION, timeline.add_marks),
-        **(dict.fromkeys(HOST, timeline.add_host) if host_ops else {}),
+        **dict.fromkeys(HOST, timeline.add_host),
     }
     for batch in reader.batches():
         timeline.events += len(batch.events)
@@ -174,6 +174,7 @@ def read_timeline(reader: Reader, host_ops: bool = True) -> Timeline:
         for category, sink in sinks.items():
             if chosen := _complete(reader, timeline, batch, rows[category]):
                 sink(batch, chosen)
+    timeline.events += reader.passed_over
     timeline.repairs.update(reader.repairs)
     return timeline
 

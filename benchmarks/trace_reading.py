@@ -1,0 +1,222 @@
+"""Speed and memory of reading traces, against HolisticTraceAnalysis; prints the table of docs/performance.md.
+
+    python benchmarks/trace_reading.py            # a few minutes; needs 5 GB in --folder
+    python benchmarks/trace_reading.py --quick    # a tenth of every size
+
+Every figure is taken in a process of its own, bound to the cores stated. HolisticTraceAnalysis 0.5.0 is read
+with --hta-python, an interpreter that has it; without one its rows are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+BASE_NS = 1_790_000_000_000_000_000
+STEP_US, KERNELS = 60_000, 1_000
+KERNEL = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>"
+    " >(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)"
+)
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+READ_RANK = """
+import json, resource, sys, time
+from pathlib import Path
+from trisect.trace.rank import read_rank
+start = time.perf_counter()
+one = read_rank(Path(sys.argv[1]), ["forward", "backward"], "ProfilerStep")
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024, "events": one.reading["events"]}))
+"""
+READ_JOB = """
+import json, sys, time
+from pathlib import Path
+from trisect.trace import read_job
+if __name__ == "__main__":
+    start = time.perf_counter()
+    trace = read_job(Path(sys.argv[1]), sections=["forward", "backward"], workers=int(sys.argv[2]))
+    print(json.dumps({"seconds": time.perf_counter() - start, "rows": len(trace.collectives)}))
+"""
+READ_HTA = """
+import json, logging, resource, sys, time
+from hta.common.trace_parser import parse_trace_dataframe
+from hta.configs.parser_config import ParserConfig
+logging.disable()
+start = time.perf_counter()
+_, events, _ = parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024, "events": len(events)}))
+"""
+
+
+def step_events(step: int, rank: int) -> Iterator[str]:
+    """Events of one iteration in Kineto's layout: its mix of categories, its lengths of names and arguments."""
+    begin = 1_000_000 + step * STEP_US
+    for name, start, dur in (
+        (f"ProfilerStep#{step}", 0, STEP_US - 10),
+        ("forward", 10, STEP_US // 2 - 20),
+        ("backward", STEP_US // 2, STEP_US // 2 - 20),
+    ):
+        yield _complete("user_annotation", name, 4000, 4000, begin + start, dur, '"External id": 1, "Ev Idx": 1')
+    for kernel in range(KERNELS):
+        at = begin + 20 + kernel * (STEP_US - 100) // KERNELS
+        yield from _launched(step * KERNELS + kernel + 1, at, 40 if kernel % 100 == 99 else 7, rank)
+
+
+def _launched(number: int, at: int, stream: int, rank: int) -> Iterator[str]:
+    external = f'"External id": {number}'
+    for depth, name in enumerate(("aten::add", "aten::empty", "aten::to", "aten::_to_copy")):
+        args = f'{external},"Record function id": {number}, "Sequence number": {number}, "Fwd thread id": 0, "Ev Idx": 1'
+        yield _complete("cpu_op", name, 4000, 4000, at + depth, 30 - depth, args)
+    for call in ("cudaStreamIsCapturing", "cudaLaunchKernel"):
+        correlation = number if call == "cudaLaunchKernel" else number + 1_000_000_000
+        args = f'{external}, "cbid": 211, "correlation": {correlation}'
+        yield _complete("cuda_runtime", call, 4000, 4000, at + 10, 5, args)
+    flow = f'"id": {number}, "cat": "ac2g", "name": "ac2g"'
+    yield f'{{\n    "ph": "s", "pid": 4000, "tid": 4000, "ts": {at + 10}.125, {flow}\n  }}'
+    yield f'{{\n    "ph": "f", "pid": {rank}, "tid": {stream}, "ts": {at + 15}.125, {flow}, "bp": "e"\n  }}'
+    args = (
+        f'{external}, "queued": 0, "device": {rank}, "context": 1, "stream": {stream}, "correlation": {number},\n'
+        '      "registers per thread": 20, "shared memory": 0, "blocks per SM": 9.481481, "warps per SM": 37.925926,\n'
+        '      "grid": [1024, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 59'
+    )
+    if stream == 40:
+        args += (
+            ',\n      "Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000,'
+            ' "Group size": 64, "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg"'
+        )
+    yield _complete("kernel", NCCL if stream == 40 else KERNEL, rank, stream, at + 15, 40 if stream == 40 else 30, args)
+
+
+def _complete(cat: str, name: str, pid: int, tid: int, ts: int, dur: int, args: str) -> str:
+    return (
+        f'{{\n    "ph": "X", "cat": "{cat}", "name": "{name}", "pid": {pid}, "tid": {tid},\n'
+        f'    "ts": {ts}.125, "dur": {dur}.250,\n    "args": {{\n      {args}\n    }}\n  }}'
+    )
+
+
+def write_trace(path: Path, megabytes: float, rank: int = 0, world_size: int = 64) -> Path:
+    """A trace of at least this size. One that ends in .gz holds `megabytes` of text."""
+    head = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": rank, "name": "Tesla V100-SXM2-32GB"}],
+        "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world_size},
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": BASE_NS,
+    }
+    written, step = 0, 0
+    with gzip.open(path, "wt", compresslevel=1) if path.suffix == ".gz" else path.open("w") as out:
+        out.write(json.dumps(head)[:-1] + ', "traceEvents": [\n  ')
+        while written < megabytes * 1e6:
+            text = ",\n  ".join(step_events(step, rank))
+            written += out.write(text if step == 0 else ",\n  " + text)
+            step += 1
+        out.write("\n  ]}\n")
+    return path
+
+
+def measure(program: str, *arguments: object, cores: int = 1, python: str = sys.executable) -> dict[str, float]:
+    """What `program` prints, run by its own interpreter on the first `cores` cores."""
+    chosen = sorted(os.sched_getaffinity(0))[:cores]
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(program)
+        script.flush()
+        done = subprocess.run(
+            [python, script.name, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, chosen),
+        )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def row(what: str, figure: str, target: str = "") -> None:
+    """One line of the table."""
+    print(f"| {what} | {figure} | {target} |", flush=True)
+
+
+def against_hta(folder: Path, scale: float, hta_python: str | None) -> None:
+    """One file, plain and compressed, on one core."""
+    for suffix, times in ((".json", 40), (".json.gz", 25)):
+        path = write_trace(folder / f"one{suffix}", 300 * scale)
+        ours = min((measure(READ_RANK, path) for _ in range(3)), key=lambda figure: figure["seconds"])
+        size = f"{300 * scale:.0f} MB {suffix}, {ours['events']:.0f} events"
+        row(f"trisect, {size}", f"{ours['seconds']:.2f} s, peak {ours['peak_mb']:.0f} MB")
+        if hta_python:
+            theirs = measure(READ_HTA, path, python=hta_python)
+            row(f"HolisticTraceAnalysis, {size}", f"{theirs['seconds']:.1f} s, peak {theirs['peak_mb']:.0f} MB")
+            row(f"times faster, {suffix}", f"{theirs['seconds'] / ours['seconds']:.1f}", f"at least {times}")
+        path.unlink()
+
+
+def memory(folder: Path, scale: float) -> None:
+    """Peak memory as the file grows."""
+    for megabytes in (300 * scale, 1000 * scale, 3000 * scale):
+        path = write_trace(folder / "large.json", megabytes)
+        figure = measure(READ_RANK, path)
+        rate = megabytes / figure["seconds"]
+        what = f"trisect, {megabytes:.0f} MB .json"
+        row(what, f"{figure['seconds']:.2f} s ({rate:.0f} MB/s), peak {figure['peak_mb']:.0f} MB", "under 400 MB")
+        path.unlink()
+
+
+def many_ranks(folder: Path, scale: float) -> None:
+    """A job of many ranks with one process and with two."""
+    job = folder / "job"
+    job.mkdir()
+    for rank in range(64):
+        write_trace(job / f"rank-{rank:04d}.json", 20 * scale, rank)
+    one = measure(READ_JOB, job, 1)["seconds"]
+    two = measure(READ_JOB, job, 2, cores=2)["seconds"]
+    row(f"64 ranks of {20 * scale:.0f} MB, one process on one core", f"{one:.2f} s")
+    row(f"64 ranks of {20 * scale:.0f} MB, two processes on two cores", f"{two:.2f} s")
+    row("two over one", f"{two / one:.2f}", "at most 0.6")
+
+
+def linearity(folder: Path, scale: float) -> None:
+    """Time by number of ranks, each of 1 MB."""
+    for ranks in (64, 256, 1024):
+        job = folder / f"ranks-{ranks}"
+        job.mkdir()
+        for rank in range(ranks):
+            write_trace(job / f"rank-{rank:04d}.json", 10 * scale, rank, ranks)
+        seconds = measure(READ_JOB, job, 1)["seconds"]
+        row(f"{ranks} ranks of {10 * scale:.0f} MB, one core", f"{seconds:.2f} s, {1000 * seconds / ranks:.1f} ms a rank")
+        subprocess.run(["rm", "-r", str(job)], check=True)
+
+
+def main() -> None:
+    """Run all parts; the folder is emptied again."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of every size")
+    parser.add_argument("--folder", type=Path, default=None, help="where to write traces (default: a temporary folder)")
+    parser.add_argument("--hta-python", default=None, help="an interpreter with HolisticTraceAnalysis 0.5.0")
+    options = parser.parse_args()
+    scale = 0.1 if options.quick else 1.0
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        row("what", "measured", "target")
+        row("---", "---", "---")
+        against_hta(Path(folder), scale, options.hta_python)
+        memory(Path(folder), scale)
+        many_ranks(Path(folder), scale)
+        linearity(Path(folder), 0.1 * scale)
+    print(f"\n{time.perf_counter() - began:.0f} s in all", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
