@@ -29,6 +29,7 @@ WAIT_CAUSES = {
 }
 
 
+@style.theme()
 def cost(scaling: pd.DataFrame) -> Figure:
     """GPU-seconds relative to the smallest count, as stacked compute, transfer and wait, against the ideal 1.
 
@@ -46,6 +47,7 @@ def cost(scaling: pd.DataFrame) -> Figure:
     return figure
 
 
+@style.theme()
 def wait_causes(scaling: pd.DataFrame) -> Figure:
     """Wait over compute of all sections together, as stacked causes: imbalance, jitter, late start."""
     columns = {cause: f"wait_{cause.replace(' ', '_')}_s" for cause in WAIT_CAUSES}
@@ -58,6 +60,7 @@ def wait_causes(scaling: pd.DataFrame) -> Figure:
     return figure
 
 
+@style.theme()
 def times(scaling: pd.DataFrame) -> Figure:
     """Compute, transfer and wait in seconds per iteration, on log axes; a row of panels per kind of experiment."""
     families = style.families_of(scaling)
@@ -78,6 +81,7 @@ def times(scaling: pd.DataFrame) -> Figure:
     return figure
 
 
+@style.theme()
 def wait_ratio(scaling: pd.DataFrame) -> Figure:
     """Wait over compute per section; a panel per kind of experiment.
 
@@ -101,11 +105,13 @@ def wait_ratio(scaling: pd.DataFrame) -> Figure:
     return figure
 
 
+@style.theme()
 def load_balance(scaling: pd.DataFrame) -> Figure:
     """Load balance per section and combined; a panel per experiment."""
     return _efficiency(scaling, "load_balance", "load balance")
 
 
+@style.theme()
 def comm_efficiency(scaling: pd.DataFrame) -> Figure:
     """Communication efficiency per section and combined; a panel per experiment."""
     return _efficiency(scaling, "comm_efficiency", "communication efficiency")
@@ -142,8 +148,7 @@ def draw(name: str, scaling: pd.DataFrame) -> str:
     if lacking or scaling.empty:
         what = f"no column {lacking[0]}" if lacking else "no row"
         raise TrisectError(f"figure {name}: the scaling table has {what}; rerun the decomposition")
-    with style.theme():
-        return svg.render(FIGURES[name].draw(scaling))
+    return svg.render(FIGURES[name].draw(scaling))
 
 
 def save(name: str, scaling: pd.DataFrame, path: Path) -> None:

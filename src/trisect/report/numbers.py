@@ -10,15 +10,15 @@ MISSING = "-"
 
 
 def digits(value: float, figures: int = 3) -> str:
-    """A value to `figures` significant digits, without an exponent between 0.001 and 100,000."""
+    """A value to `figures` significant digits, and whole from there on; an exponent only past 0.001 and 100,000."""
     if math.isnan(value):
         return MISSING
     if value == 0:
         return "0"
     if not 1e-3 <= abs(value) < 1e5:
         return f"{value:.{figures - 1}e}"
-    decimals = figures - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, decimals):.{max(decimals, 0)}f}"
+    decimals = figures - 1 - math.floor(math.log10(abs(float(f"{value:.{figures - 1}e}"))))
+    return f"{value:.{max(decimals, 0)}f}"
 
 
 def seconds(value: float) -> str:

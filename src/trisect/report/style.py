@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from urllib.parse import quote
 
 import matplotlib
 import pandas as pd
@@ -23,6 +24,9 @@ from trisect.tables import TOTAL
 
 Line = Any
 """A matplotlib line style: a name or a dash sequence."""
+
+TAG = "tag:"
+"""First characters of the ids that `tag` makes."""
 
 WIDTH_IN = 9.0
 INK = "#1f2933"
@@ -93,7 +97,7 @@ COMBINED = Look(INK, marker="D", line="-", width=2.2)
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """Every figure is drawn and saved inside this."""
+    """Every figure is drawn and saved inside this; also a decorator."""
     with matplotlib.rc_context(RC):
         yield
 
@@ -163,7 +167,7 @@ def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
 
 def tag(experiment: str, section: str = "", hover: str = "") -> str:
     """The id of an artist: `svg.annotate` turns it into what the page switches on and off and shows on hover."""
-    return json.dumps([experiment, section, hover])
+    return TAG + quote(json.dumps([experiment, section, hover]))
 
 
 def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:

@@ -6,13 +6,14 @@ import html
 import json
 import re
 from io import StringIO
+from urllib.parse import unquote
 
 from matplotlib.figure import Figure
 
-from trisect.report.style import theme
+from trisect.report.style import TAG, theme
 
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
-_TAGGED = re.compile(r'<g id="(\[[^"]*\])">')
+_TAGGED = re.compile(rf'<g id="{TAG}([^"]*)">')
 _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 
 
@@ -28,7 +29,7 @@ def annotate(svg: str) -> str:
     """Turn the ids that `style.tag` made into data attributes and a title, which browsers show on hover."""
 
     def group(found: re.Match[str]) -> str:
-        experiment, section, hover = (html.escape(text) for text in json.loads(html.unescape(found[1])))
+        experiment, section, hover = (html.escape(text) for text in json.loads(unquote(found[1])))
         names = f'data-experiment="{experiment}"' + (f' data-section="{section}"' if section else "")
         return f"<g {names}>" + (f"<title>{hover}</title>" if hover else "")
 

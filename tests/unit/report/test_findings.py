@@ -1,0 +1,208 @@
+"""The rules of docs/report.md, each at its threshold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fabricated
+import pandas as pd
+import pytest
+
+from trisect.report import findings
+from trisect.report.findings import Cause
+from trisect.tables import TOTAL
+
+
+def sweep(*points: tuple[float, float, float], sections: int = 1, **other: Any) -> pd.DataFrame:
+    """A table at 1, 2, 4, ... GPUs from (compute, transfer, wait) per point, the same in every section."""
+    rows = [
+        fabricated.row("made_up", f"part{section}", 2**place, *point, **other)
+        for place, point in enumerate(points)
+        for section in range(sections)
+    ]
+    return fabricated.finished(rows)
+
+
+def total(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["section"] == TOTAL]
+
+
+def only(table: pd.DataFrame) -> findings.Finding:
+    (found,) = findings.find(table)
+    return found
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.8, 2), (0.7999, 1)])
+def test_a_count_pays_from_80_percent_parallel_efficiency(share: float, count: int) -> None:
+    table = total(sweep((1, 0, 0), (share, 1 - share, 0)))
+    assert findings.largest_count(table, findings.PAYS) == count
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.5, 2), (0.4999, 1)])
+def test_half_is_lost_below_50_percent(share: float, count: int) -> None:
+    table = total(sweep((1, 0, 0), (share, 1 - share, 0)))
+    assert findings.largest_count(table, findings.HALF) == count
+
+
+def test_the_largest_count_counts_even_past_a_dip() -> None:
+    table = total(sweep((1, 0, 0), (0.5, 0.2, 0), (0.25, 0.01, 0)))
+    assert findings.largest_count(table, findings.PAYS) == 4
+
+
+def test_no_count_may_pay() -> None:
+    table = sweep((0.6, 0.4, 0), (0.3, 0.3, 0))
+    assert findings.largest_count(total(table), findings.PAYS) is None
+    assert only(table).verdict.startswith("No count reaches a parallel efficiency of 80 %: at 2 it is 50 %")
+
+
+@pytest.mark.parametrize("make", [fabricated.cluster_scaling, fabricated.laptop_scaling])
+def test_excess_adds_up_to_cost_less_one(make: Any) -> None:
+    for _, rows in make().groupby("experiment"):
+        for row in total(rows).to_dict("records"):
+            assert findings.excess(rows, row["gpus"]).sum().sum() == pytest.approx(row["cost"] - 1, abs=1e-12)
+
+
+def test_excess_by_hand() -> None:
+    """1 GPU: 2 s of compute in all. 4 GPUs, per section: 0.3 s compute, 0.1 s transfer, 0.05 s wait."""
+    grown = findings.excess(sweep((1, 0, 0), (0.5, 0, 0), (0.3, 0.1, 0.05), sections=2), 4)
+    assert list(grown.loc["part0"]) == pytest.approx([(4 * 0.3 - 1) / 2, 4 * 0.1 / 2, 4 * 0.05 / 2])
+
+
+@pytest.mark.parametrize(("transfer", "named"), [(0.025, True), (0.0249, False)])
+def test_a_part_is_named_from_5_percent_of_the_baseline_cost(transfer: float, named: bool) -> None:
+    table = sweep((1, 0, 0), (0.5, transfer, 0))
+    cause = findings.find_cause(table, 2)
+    assert (cause is not None) == named
+    assert ("Nothing of note" in only(table).reason) != named
+
+
+@pytest.mark.parametrize(
+    ("grown", "named"),
+    [((2, 1), ("a",)), ((1.99, 1), ("a", "b")), ((1.0, 1.0, 0.5), ("a", "b", "c")), ((1.0, 1.0, 0.49), ("a", "b"))],
+)
+def test_one_section_is_named_alone_from_two_thirds(grown: tuple[float, ...], named: tuple[str, ...]) -> None:
+    assert findings.main_sections(pd.Series(grown, index=list("abc")[: len(grown)])) == named
+
+
+@pytest.mark.parametrize(
+    ("imbalance", "jitter", "late", "named"),
+    [(0.5, 0.3, 0.2, "imbalance"), (0.49, 0.31, 0.2, ""), (0.2, 0.6, 0.2, "jitter"), (0.1, 0.1, 0.8, "late start")],
+)
+def test_a_wait_cause_is_named_from_half(imbalance: float, jitter: float, late: float, named: str) -> None:
+    row = pd.Series(
+        {"wait_s": 1.0, "wait_imbalance_s": imbalance, "wait_jitter_s": jitter, "wait_late_start_s": late}
+    )
+    assert findings.main_wait_cause(row) == named
+
+
+def test_an_unknown_wait_cause_is_not_named() -> None:
+    unknown = dict.fromkeys(["wait_imbalance_s", "wait_jitter_s", "wait_late_start_s"], math.nan)
+    table = sweep((1, 0, 0), (0.5, 0, 0.2), **unknown)
+    cause = findings.find_cause(table, 2)
+    assert cause is not None
+    assert (cause.part, cause.wait_cause, findings.choose_remedy(cause, table)) == ("wait", "", "wait")
+
+
+@pytest.mark.parametrize(("bound", "remedy"), [(0.95, "rebalance"), (0.9499, "split")])
+def test_imbalance_is_split_or_rebalanced_by_what_whole_pieces_allow(bound: float, remedy: str) -> None:
+    table = sweep((1, 0, 0), (0.5, 0, 0.3), load_balance_bound=bound)
+    cause = findings.find_cause(table, 2)
+    assert cause is not None
+    assert cause.wait_cause == "imbalance"
+    assert findings.choose_remedy(cause, table) == remedy
+    assert remedy != "split" or "95 % at 2 GPUs" in only(table).remedy
+
+
+@pytest.mark.parametrize(("transfer", "remedy"), [(0.4999, "overlap"), (0.5, "links")])
+def test_transfer_can_be_overlapped_while_it_is_shorter_than_compute(transfer: float, remedy: str) -> None:
+    table = sweep((1, 0, 0), (0.5, transfer, 0))
+    assert findings.choose_remedy(Cause(2, "transfer", ("part0",), 1.0, 1.0, ""), table) == remedy
+
+
+@pytest.mark.parametrize(("gap", "remedy"), [(0.11, "launch"), (0.1099, "repeated")])
+def test_growing_compute_is_idle_gaps_or_repeated_work(gap: float, remedy: str) -> None:
+    """Compute grows by 2 * 0.6 - 1 = 0.2 s; idle gaps by 2 * gap - 0.12, which is half of it at 0.11."""
+    rows = [
+        fabricated.row("made_up", "part0", 1, 1.0, 0, 0, gap_s=0.12),
+        fabricated.row("made_up", "part0", 2, 0.6, 0, 0, gap_s=gap),
+    ]
+    table = fabricated.finished(rows)
+    cause = findings.find_cause(table, 2)
+    assert cause is not None
+    assert (cause.part, findings.choose_remedy(cause, table)) == ("compute", remedy)
+
+
+def test_busy_gpus_that_do_not_pay_are_said() -> None:
+    """Nothing but compute, so parallel efficiency stays at 100 %, yet 4 GPUs are no faster than one."""
+    found = only(sweep((1, 0, 0), (1, 0, 0), (1, 0, 0)))
+    assert found.verdict == (
+        "GPUs stay busy up to 4 (parallel efficiency 100 %), but the same work costs 4.00 times the GPU-seconds there."
+    )
+    assert found.reason.startswith("What is lost so far is mostly compute")
+
+
+def doubts(**other: Any) -> str:
+    table = sweep((1, 0, 0), (0.5, 0.1, 0)).assign(**other)
+    return " ".join(findings.find_doubts(table, [2], Cause(2, "transfer", ("part0",), 1.0, 1.0, "")))
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "crossed"), [(0.79, 0.81, True), (0.8, 0.81, False), (0.79, 0.8, True), (0.79, 0.7999, False)]
+)
+def test_an_interval_that_crosses_a_threshold_is_said(lo: float, hi: float, crossed: bool) -> None:
+    said = doubts(parallel_efficiency_lo=lo, parallel_efficiency_hi=hi)
+    assert ("It is open whether 2 GPUs reach 80 % parallel efficiency" in said) == crossed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"iterations": 4}, "Too few iterations to be sure: 4"),
+        ({"repairs": 1}, "Traces were repaired at 2 GPUs"),
+        ({"profiling_price": 1.21}, "Profiling makes iterations more than 1.2 times as long at 2 GPUs"),
+        ({"transfer_is_bound": True}, "Transfer is a lower bound at 2 GPUs"),
+    ],
+)
+def test_what_the_data_do_not_carry_is_said(change: dict[str, Any], words: str) -> None:
+    assert words in doubts(**change)
+    assert doubts(iterations=5, repairs=0, profiling_price=1.2, transfer_is_bound=False) == ""
+
+
+def test_oversubscribed_counts_are_no_scaling_loss() -> None:
+    """At 4 ranks everything takes four times as long: left out, and said."""
+    table = sweep((1, 0, 0), (0.5, 0.02, 0), (2, 1, 1))
+    fair = only(table[table["gpus"] < 4])
+    found = only(table.assign(oversubscribed=table["gpus"] == 4))
+    assert (found.verdict, found.reason, found.remedy) == (fair.verdict, fair.reason, fair.remedy)
+    assert found.doubts[0].startswith("Oversubscribed: 4 GPUs shared cores")
+
+
+@pytest.mark.parametrize("over", [1, 2])
+def test_nothing_is_concluded_from_one_count_or_without_the_baseline(over: int) -> None:
+    table = sweep((1, 0, 0), (0.5, 0.5, 0))
+    found = only(table.assign(oversubscribed=table["gpus"] == over))
+    assert found.verdict == "Nothing to compare: fewer than two counts of GPUs ran on resources of their own."
+    assert (found.reason, found.remedy) == ("", "")
+
+
+def test_the_published_study_is_concluded_again() -> None:
+    """Transfer, not wait, is most of what 2D loses; 3D pays to 64; the whole operators limit the 3D gradient."""
+    by_name = {found.experiment: found for found in findings.find(fabricated.cluster_scaling())}
+    assert by_name["inference_2d"].verdict.startswith("GPUs pay up to 8 ")
+    assert by_name["inference_2d"].reason.startswith("Transfer takes over")
+    assert by_name["training_2d"].reason.startswith("Transfer takes over")
+    for name in ("inference_3d", "training_3d"):
+        assert by_name[name].verdict.startswith("GPUs pay at all counts up to 64")
+    assert all(found.doubts == () for found in by_name.values())
+
+
+def test_whole_operators_are_found_behind_the_gradient_alone() -> None:
+    scaling = fabricated.cluster_scaling()
+    gradient = scaling[(scaling["experiment"] == "inference_2d") & (scaling["section"] == "gradient")]
+    alone = fabricated.finished(gradient.assign(transfer_s=0.0).to_dict("records"))
+    cause = findings.find_cause(alone, 16)
+    assert cause is not None
+    assert (cause.part, cause.sections, cause.wait_cause) == ("wait", ("gradient",), "imbalance")
+    assert findings.choose_remedy(cause, alone) == "split"
+    assert "a load balance of 50 % at 16 GPUs" in only(alone).remedy

@@ -1,0 +1,179 @@
+"""The page: everything on it, nothing fetched, the same bytes, and names shown as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import fabricated
+import pandas as pd
+import pytest
+
+from trisect.layout import Layout
+from trisect.report import figures, page
+from trisect.tables import SCALING
+
+CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in figures.FIGURES}
+MISSING = {("inference_3d", 2): "rank 1 was killed by signal 9"}
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes, and all text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def values(self, name: str) -> Iterator[str]:
+        return (attributes[name] or "" for _, attributes in self.tags if name in attributes)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def rendered(laptop: pd.DataFrame, drawings: dict[str, str], **changes: dict) -> str:
+    records = fabricated.records_for(laptop, fabricated.laptop_record)
+    inputs = {"missing": MISSING, "drawings": drawings, "captions": CAPTIONS} | changes
+    return page.render(laptop, records, **inputs)
+
+
+@pytest.fixture(scope="module")
+def html(laptop: pd.DataFrame, drawings: dict[str, str]) -> str:
+    return rendered(laptop, drawings)
+
+
+@pytest.fixture(scope="module")
+def parsed(html: str) -> Elements:
+    return Elements(html)
+
+
+def test_the_same_inputs_give_the_same_bytes(html: str, laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
+    records = fabricated.records_for(laptop, fabricated.laptop_record)
+    assert page.render(laptop.copy(), records[::-1], dict(MISSING), drawings, CAPTIONS) == html
+
+
+def test_nothing_is_fetched(html: str, parsed: Elements) -> None:
+    assert not [tag for tag, _ in parsed.tags if tag in {"img", "iframe", "object", "embed", "base", "image"}]
+    assert not [attributes for tag, attributes in parsed.tags if tag == "script" and attributes]
+    assert [a["href"] for tag, a in parsed.tags if tag == "link"] == ["data:,"]
+    for name in ("href", "xlink:href", "src", "action"):
+        assert not [value for value in parsed.values(name) if re.match(r"(?i)\s*([a-z]+:)?//|javascript:", value)]
+    assert not re.search(r"@import|url\(\s*['\"]?(?!#)|fetch\(|XMLHttpRequest|WebSocket|import\(", html)
+    assert "default-src 'none'" in html
+
+
+def test_findings_come_first_then_figures_tables_runs(parsed: Elements) -> None:
+    assert [a["id"] for tag, a in parsed.tags if tag == "section" and "id" in a] == [
+        "findings",
+        "figures",
+        "tables",
+        "runs",
+    ]
+    assert "does adding ranks pay?" in parsed.text
+
+
+def test_every_figure_has_its_caption_its_runs_and_its_command(parsed: Elements) -> None:
+    for name in figures.FIGURES:
+        assert f"How to read {name}. Second paragraph." in parsed.text
+        assert f"snakemake results/figures/{name}.svg" in parsed.text
+    shows = "Shows inference_2d and training_2d at 1, 2 and 4."
+    assert parsed.text.count(shows) == len(figures.FIGURES)
+
+
+def test_ids_are_unique_and_references_resolve(parsed: Elements) -> None:
+    ids = list(parsed.values("id"))
+    assert len(ids) == len(set(ids))
+    targets = [value[1:] for name in ("href", "xlink:href") for value in parsed.values(name) if value.startswith("#")]
+    clips = [found for value in parsed.values("clip-path") for found in re.findall(r"url\(#(.+?)\)", value)]
+    assert len(targets) > 100
+    assert clips
+    assert set(targets) | set(clips) <= set(ids)
+
+
+def test_missing_runs_are_listed_with_their_reason(parsed: Elements) -> None:
+    assert "inference_3d at 2 : rank 1 was killed by signal 9" in parsed.text
+    assert "snakemake results/inference_3d/gpus-2/decomposition.csv --forcerun benchmark" in parsed.text
+
+
+def test_nothing_is_said_to_be_missing_when_nothing_is(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
+    assert "Not in this report" not in rendered(laptop, drawings, missing={})
+
+
+def test_a_page_without_any_run_says_what_is_missing() -> None:
+    text = Elements(page.render(fabricated.laptop_scaling().iloc[:0], [], MISSING, {}, {})).text
+    assert "No run has finished yet." in text
+    assert "rank 1 was killed by signal 9" in text
+
+
+def test_oversubscription_is_said_beside_every_affected_row(html: str, laptop: pd.DataFrame) -> None:
+    rows = re.findall(r'<th scope="row" data-value="(\d)">\d(<span class="flag">oversubscribed</span>)?</th>', html)
+    assert len(rows) == len(laptop)
+    assert {(gpus, bool(flag)) for gpus, flag in rows} == {("1", False), ("2", False), ("4", True)}
+
+
+def test_tables_hold_every_column_at_full_precision(html: str, laptop: pd.DataFrame) -> None:
+    names = re.findall(r'<th scope="row" data-value="(\w+)"><code>', html)
+    plain = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
+    assert set(names) == {name for name in plain if not name.endswith(("_lo", "_hi"))}
+    assert f'data-value="{laptop["span_s"].iloc[0]}"' in html
+
+
+def test_each_run_says_what_it_ran_on_and_how_to_run_it_again(parsed: Elements) -> None:
+    for words in (
+        "1 x cpu on one host",
+        "PSNR 31.4 dB; against one process: reconstruction 3.1e-07 (laptop size, 2 iterations, tolerance 0.0001)",
+        "1.03x: median of 3 iterations with the profiler over 3 without",
+        "load balance that whole pieces allow tiles 100 %, operators 50 %",
+        "oversubscribed yes: ranks shared cores, which looks like scaling loss",
+        "deepinv 0.5.0, nccl 2.27.5, torch 2.10.0+cu128, trisect 0.1.0",
+        "snakemake results/training_2d/gpus-4/decomposition.csv --forcerun benchmark",
+        '"seed": 7',
+    ):
+        assert words in parsed.text
+
+
+def test_links_are_relative_paths_of_the_layout(parsed: Elements) -> None:
+    links = {unquote(value) for value in parsed.values("href") if not value.startswith(("#", "data:"))}
+    run = Layout(Path()).run("inference_2d", 4)
+    assert {str(run.decomposition), str(run.record), str(run.logs), "inference_2d/scaling.csv"} <= links
+    assert all(not link.startswith("/") for link in links)
+
+
+def test_html_in_names_reasons_and_values_is_text(laptop: pd.DataFrame) -> None:
+    evil = "<script>alert('x')</script>\"&"
+    rows = laptop[laptop["experiment"] == "inference_2d"].assign(experiment=evil)
+    rows = rows.assign(section=rows["section"].replace("gradient", evil))
+    record = fabricated.laptop_record("inference_2d", 2).model_copy(
+        update={
+            "experiment": evil,
+            "sections": [evil],
+            "config": {"note": evil},
+            "versions": {"torch": evil},
+            "environment": {"NCCL_DEBUG": evil},
+            "hosts": {evil: 2},
+        }
+    )
+    drawings = {name: figures.draw(name, rows) for name in figures.FIGURES}
+    html = page.render(rows, [record], {(evil, 1): evil}, drawings, {"cost": evil})
+    parsed = Elements(html)
+    assert "<script>alert" not in html
+    assert len([tag for tag, _ in parsed.tags if tag == "script"]) == 1
+    assert parsed.text.count(evil) > 20
+    assert evil in set(parsed.values("data-experiment"))
+
+
+def test_paths_with_spaces_are_quoted_for_the_shell(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
+    text = Elements(rendered(laptop, drawings, results=Path("my results"))).text
+    assert "snakemake 'my results/inference_2d/gpus-1/decomposition.csv' --forcerun benchmark" in text
