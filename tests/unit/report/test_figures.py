@@ -54,7 +54,9 @@ def test_efficiency_figures_draw_every_section_and_the_total(cluster: pd.DataFra
     rows = of(cluster, "inference_2d")
     axes = panel(figure, "inference_2d")
     assert set(marks(axes)) == set(zip(rows["gpus"].astype(float), rows[column], strict=True))
-    assert intervals(axes) == set(zip(rows["gpus"].astype(float), rows[f"{column}_lo"], rows[f"{column}_hi"], strict=True))
+    assert intervals(axes) == set(
+        zip(rows["gpus"].astype(float), rows[f"{column}_lo"], rows[f"{column}_hi"], strict=True)
+    )
     assert legend_labels(figure) == ["gradient", "denoiser", "forward", "backward", "combined"]
 
 
@@ -158,7 +160,9 @@ def test_svg_has_real_text_and_values_on_hover(drawings: dict[str, str]) -> None
     assert "load balance" in {text.text for text in root.iter(f"{space}text")}
     titles = [title.text or "" for title in root.iter(f"{space}title")]
     assert "inference_2d, gradient, 2 GPUs: load balance 80 % (79 % to 81 %), 3 iterations" in titles
-    assert any(title.endswith("4 GPUs: load balance 57 % (57 % to 58 %), 3 iterations, oversubscribed") for title in titles)
+    assert any(
+        title.endswith("4 GPUs: load balance 57 % (57 % to 58 %), 3 iterations, oversubscribed") for title in titles
+    )
     tagged = {group.get("data-section") for group in root.iter(f"{space}g")}
     assert {"gradient", "denoiser", "forward", "backward", TOTAL} <= tagged
 

@@ -90,9 +90,7 @@ def test_one_section_is_named_alone_from_two_thirds(grown: tuple[float, ...], na
     [(0.5, 0.3, 0.2, "imbalance"), (0.49, 0.31, 0.2, ""), (0.2, 0.6, 0.2, "jitter"), (0.1, 0.1, 0.8, "late start")],
 )
 def test_a_wait_cause_is_named_from_half(imbalance: float, jitter: float, late: float, named: str) -> None:
-    row = pd.Series(
-        {"wait_s": 1.0, "wait_imbalance_s": imbalance, "wait_jitter_s": jitter, "wait_late_start_s": late}
-    )
+    row = pd.Series({"wait_s": 1.0, "wait_imbalance_s": imbalance, "wait_jitter_s": jitter, "wait_late_start_s": late})
     assert findings.main_wait_cause(row) == named
 
 

@@ -51,6 +51,8 @@ def test_interval_drops_the_unit_only_where_it_is_the_same(value: float, lo: flo
     assert numbers.interval(value, lo, hi, numbers.seconds) == shown
 
 
-@pytest.mark.parametrize(("items", "shown"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (list("abc"), "a, b and c")])
+@pytest.mark.parametrize(
+    ("items", "shown"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (list("abc"), "a, b and c")]
+)
 def test_listed(items: list[str], shown: str) -> None:
     assert numbers.listed(items) == shown

@@ -1,0 +1,193 @@
+"""What a reader does with the report: opens it, narrows it, sorts, switches, copies, prints."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import requests
+
+By = pytest.importorskip("selenium.webdriver.common.by").By
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+Look = Callable[..., Any]
+WIDTHS = (1280, 768, 375)
+
+
+@pytest.mark.parametrize("name", ["cluster", "laptop"])
+def test_opens_quickly_and_small_without_error_or_request(look: Look, reports: dict[str, Path], name: str) -> None:
+    assert reports[name].stat().st_size < 5_000_000
+    browser = look(name)
+    load_ms = browser.execute_script("const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd")
+    assert 0 < load_ms < 2000
+    assert [entry["message"] for entry in browser.get_log("browser")] == []
+    assert [url for url in requests(browser) if not url.startswith("data:")] == [reports[name].as_uri()]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["cluster", "laptop"])
+def test_fits_the_width_and_is_photographed(look: Look, screenshots: Path, name: str, width: int) -> None:
+    """Nothing sticks out of the page: wide figures and tables scroll within themselves."""
+    browser = look(name, width)
+    sticking_out = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+    whole = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+    (screenshots / f"{name}-{width}.png").write_bytes(base64.b64decode(whole["data"]))
+    assert sticking_out <= 0
+
+
+def test_text_is_readable_on_a_phone(look: Look) -> None:
+    """No text on a 375-pixel screen is smaller than 9 pixels, figures included; body text has 15 at least."""
+    browser = look("cluster", 375)
+    smallest = browser.execute_script("""
+        return Math.min(...[...document.querySelectorAll(".plot svg text")].map((text) => {
+          const {a, b} = text.getScreenCTM();
+          return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
+        }))""")
+    body = browser.execute_script("return parseFloat(getComputedStyle(document.querySelector('p')).fontSize)")
+    assert smallest >= 9
+    assert body >= 15
+
+
+def test_labels_of_a_figure_do_not_overlap_or_stick_out(look: Look) -> None:
+    browser = look("cluster")
+    clashes = browser.execute_script("""
+        const clashes = [];
+        for (const svg of document.querySelectorAll(".plot svg")) {
+          const frame = svg.getBoundingClientRect();
+          const texts = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+          texts.forEach(([name, box], i) => {
+            if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1)
+              clashes.push(`${name} sticks out`);
+            for (const [other, that] of texts.slice(i + 1))
+              if (Math.min(box.right, that.right) - Math.max(box.left, that.left) > 1
+                  && Math.min(box.bottom, that.bottom) - Math.max(box.top, that.top) > 3)
+                clashes.push(`${name} / ${other}`);
+          });
+        }
+        return clashes;""")
+    assert clashes == []
+
+
+def test_a_heading_sorts_by_value(look: Look) -> None:
+    browser = look("cluster")
+    table = browser.find_element(By.CSS_SELECTOR, "#tables table.sortable")
+    heading = table.find_elements(By.CSS_SELECTOR, "thead th")[3]
+
+    def column() -> list[float]:
+        script = "return [...arguments[0].tBodies[0].rows].map((row) => row.cells[3].dataset.value)"
+        return [float(value) for value in browser.execute_script(script, table)]
+
+    unsorted = column()
+    heading.find_element(By.TAG_NAME, "button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert column() == sorted(unsorted) != unsorted
+    heading.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)  # the keyboard does it too
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert column() == sorted(unsorted, reverse=True)
+
+
+def test_an_experiment_is_switched_off_and_on(look: Look) -> None:
+    browser = look("laptop")
+
+    def shown(selector: str) -> list[bool]:
+        script = """return [...document.querySelectorAll(arguments[0])].map((part) =>
+            getComputedStyle(part).display !== "none" && getComputedStyle(part).visibility !== "hidden")"""
+        return browser.execute_script(script, selector)
+
+    def every(experiment: str) -> list[bool]:
+        return shown(f"[data-experiment={experiment}]")
+
+    box = browser.find_element(By.CSS_SELECTOR, "input[value=inference_2d]")
+    box.click()
+    assert len(every("inference_2d")) > 100
+    assert not any(every("inference_2d"))
+    assert all(every("training_2d"))
+    box.send_keys(Keys.SPACE)
+    assert all(every("inference_2d"))
+    browser.find_element(By.CSS_SELECTOR, "input[value=forward]").click()
+    assert not any(shown("[data-section=forward]"))
+    assert all(shown("[data-section=backward], [data-section=total], tr.total"))
+
+
+def test_values_show_on_hover(look: Look) -> None:
+    """The mark under the pointer belongs to a group whose title names its run, section and value."""
+    browser = look("laptop")
+    title = browser.execute_script("""
+        const use = document.querySelector("#figure-load_balance g[data-section=gradient] > title").parentNode.querySelector("use");
+        use.scrollIntoView({block: "center", behavior: "instant"});
+        const box = use.getBoundingClientRect();
+        const hit = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+        return hit.closest("[data-section]").querySelector("title").textContent;""")
+    assert title.startswith("inference_2d, ")
+    assert "load balance 100 %" in title
+
+
+def test_a_table_is_copied_as_csv(look: Look) -> None:
+    browser = look("laptop")
+    browser.execute_script("""
+        window.copied = "";
+        Object.defineProperty(navigator, "clipboard", {value: {writeText: async (text) => { window.copied = text; }}});
+        document.querySelector("#tables button.copy").click();""")
+    lines = browser.execute_script("return window.copied").splitlines()
+    assert lines[0].startswith("GPUs,section,span,compute,transfer,wait,")
+    assert [round(float(value), 6) for value in lines[1].split(",")[2:7]] == [0.08, 0.08, 0, 0, 1]
+    assert len(lines) == 1 + 9
+
+
+def test_a_link_to_a_run_opens_it(look: Look) -> None:
+    browser = look("laptop")
+    link = browser.find_element(By.CSS_SELECTOR, "a[href='#run-training_2d-2']")
+    browser.execute_script("arguments[0].click()", link)
+    time.sleep(0.1)
+    assert browser.execute_script("return document.getElementById('run-training_2d-2').open")
+
+
+def test_with_scripts_off_everything_is_still_there(look: Look, screenshots: Path) -> None:
+    browser = look("laptop", scripts=False)
+    whole = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+    (screenshots / "laptop-no-scripts.png").write_bytes(base64.b64decode(whole["data"]))
+    nodes = browser.execute_cdp_cmd("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
+    html = browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": nodes})["outerHTML"]
+    assert html.count('class="plot"') == 6
+    assert "Copy as CSV" not in html.split("<script>")[0]  # no control that would do nothing
+    assert '<form class="switches" hidden' in html
+
+
+@pytest.mark.parametrize("name", ["cluster", "laptop"])
+def test_prints_without_cutting_a_figure_and_with_what_is_folded_on_screen(
+    look: Look, screenshots: Path, name: str
+) -> None:
+    """Every figure's title and the end of its caption are on one page, and folded facts are printed."""
+    pdf = screenshots / f"{name}.pdf"
+    pdf.write_bytes(base64.b64decode(look(name).print_page()))
+    if not shutil.which("pdftotext"):
+        pytest.skip("pdftotext is not installed: apt-get install poppler-utils")
+    printed = subprocess.run(["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True).stdout
+    pages = [" ".join(part.split()) for part in printed.split("\f")]
+    ends = {
+        "What the same work costs in GPU-seconds": "figures/cost.svg",
+        "Compute, transfer and wait in seconds": "figures/times.svg",
+        "Why GPUs wait": "figures/wait_causes.svg",
+    }
+    for title, end in ends.items():
+        assert [title in part for part in pages].index(True) == [f"as {end}" in part for part in pages].index(True)
+    assert "wait_late_start_s" in " ".join(pages)  # the table of all columns
+    assert "equal on all ranks" in " ".join(pages)  # what a run ran on
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_passes_the_accessibility_check(look: Look, width: int) -> None:
+    """axe-core finds nothing against WCAG 2 A and AA, contrast included, with everything unfolded."""
+    axe = pytest.importorskip("axe_core_python.selenium", reason="axe-core-python is not installed")
+    browser = look("laptop", width)
+    browser.execute_script("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    browser.set_script_timeout(120)
+    found = axe.Axe().run(browser, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]})
+    problems = {rule["id"]: [node["html"][:200] for node in rule["nodes"]][:3] for rule in found["violations"]}
+    assert problems == {}
+    assert len(found["passes"]) > 15
