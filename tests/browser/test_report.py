@@ -59,7 +59,8 @@ def test_labels_of_a_figure_do_not_overlap_or_stick_out(look: Look) -> None:
         const clashes = [];
         for (const svg of document.querySelectorAll(".plot svg")) {
           const frame = svg.getBoundingClientRect();
-          const texts = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+          const texts = [...svg.querySelectorAll("text")]
+            .map((text) => [text.textContent, text.getBoundingClientRect()]);
           texts.forEach(([name, box], i) => {
             if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1)
               clashes.push(`${name} sticks out`);
@@ -118,7 +119,7 @@ def test_values_show_on_hover(look: Look) -> None:
     """The mark under the pointer belongs to a group whose title names its run, section and value."""
     browser = look("laptop")
     title = browser.execute_script("""
-        const use = document.querySelector("#figure-load_balance g[data-section=gradient] > title").parentNode.querySelector("use");
+        const use = document.querySelector("#figure-load_balance g[data-section=gradient] > title ~ g use");
         use.scrollIntoView({block: "center", behavior: "instant"});
         const box = use.getBoundingClientRect();
         const hit = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": numbers.percent, "times": numbers.times, "size": numbers.size}
+    environment.filters |= {"unbroken": lambda text: re.sub(r"(?<=\d) (?=[%\w])", "\u00a0", text)}  # "80 %" on one line
     environment.filters |= {"digits": numbers.digits, "listed": lambda items: numbers.listed([str(i) for i in items])}
     return environment
 

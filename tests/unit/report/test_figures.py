@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -180,7 +181,7 @@ def test_sections_differ_in_grey_too() -> None:
     assert len({look.marker for look in looks.values()}) == len(looks)
     luminance = [sum(matplotlib.colors.to_rgb(look.colour)) for look in style.PARTS.values()]
     assert luminance == sorted(luminance)
-    assert min(later - before for before, later in zip(luminance, luminance[1:], strict=False)) > 0.5
+    assert min(later - before for before, later in pairwise(luminance)) > 0.5
 
 
 def test_every_figure_has_its_caption_and_no_other_is_there() -> None:
