@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -14,9 +14,7 @@ from matplotlib.patches import Patch
 from trisect.report import numbers, style
 
 
-def stacks(
-    rows: pd.DataFrame, parts: dict[str, style.Look], whole: str, form: Callable[[float], str] = numbers.times
-) -> Figure:
+def stacks(rows: pd.DataFrame, parts: dict[str, style.Look], whole: str, form: numbers.Form = numbers.times) -> Figure:
     """A panel per experiment, a bar per count: columns `parts` stacked, the interval of column `whole` on top."""
     experiments = style.experiments_of(rows)
     figure, panels = style.panels(len(experiments), 4, 2.7, sharey="all")
@@ -40,9 +38,7 @@ def stacks(
     return figure
 
 
-def _stack(
-    axes: Axes, place: int, bar: Mapping[Any, Any], parts: dict[str, style.Look], form: Callable[[float], str]
-) -> None:
+def _stack(axes: Axes, place: int, bar: Mapping[Any, Any], parts: dict[str, style.Look], form: numbers.Form) -> None:
     bottom = 0.0
     for part, look in parts.items():
         if math.isnan(bar[part]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ class Quantity:
     cells: list[Cell]
 
 
-MAIN: dict[str, tuple[str, Callable[[float], str]]] = {
+MAIN: dict[str, tuple[str, numbers.Form]] = {
     "span_s": ("span", numbers.seconds),
     "compute_s": ("compute", numbers.seconds),
     "transfer_s": ("transfer", numbers.seconds),
@@ -55,7 +55,7 @@ MAIN: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 """Columns of the main table: title and form."""
 
-_FORMS: dict[str, Callable[[float], str]] = {
+_FORMS: dict[str, numbers.Form] = {
     **dict.fromkeys(TIMES, numbers.seconds),
     **dict.fromkeys((*EFFICIENCIES, *RELATIVE, "load_balance_bound", "unattributed_share"), numbers.percent),
     "cost": numbers.times,
@@ -94,14 +94,14 @@ def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(place=rows["section"].map(order)).sort_values(["gpus", "place"])
 
 
-def _cell(row: Mapping[Any, Any], name: str, form: Callable[[float], str]) -> Cell:
+def _cell(row: Mapping[Any, Any], name: str, form: numbers.Form) -> Cell:
     lo, hi = (row.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
     return Cell(
         form(row[name]), numbers.interval(row[name], lo, hi, form), "" if pd.isna(row[name]) else str(row[name])
     )
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, like: Any = None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return numbers.MISSING if pd.isna(value) else f"{value:g}"

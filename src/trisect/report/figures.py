@@ -184,7 +184,7 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
 
 
 def _points(
-    scaling: pd.DataFrame, experiment: str, section: str, column: str, words: str, form: Callable[[float], str]
+    scaling: pd.DataFrame, experiment: str, section: str, column: str, words: str, form: numbers.Form
 ) -> pd.DataFrame:
     """One series for `style.draw_series`; a point's hover text names it, its value and its interval."""
     rows = scaling[(scaling["experiment"] == experiment) & (scaling["section"] == section)]

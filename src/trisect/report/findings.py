@@ -14,6 +14,9 @@ from trisect.tables import TIMES, TOTAL
 PAYS = 0.80
 """Parallel efficiency from which a GPU count pays."""
 
+MAX_COST = 1 / PAYS
+"""Cost up to which a count with enough parallel efficiency pays."""
+
 HALF = 0.50
 """Parallel efficiency below which more GPU time is lost than used."""
 
@@ -33,15 +36,16 @@ MIN_ITERATIONS = 5
 """Fewer iterations than this carry no statement on their own."""
 
 MAX_PROFILING_PRICE = 1.20
-"""Iteration time with the profiler over without it, above which the profiler may be what is measured."""
+"""Iteration time with the profiler over without, above which the profiler may be what is measured; below its inverse,
+something else disturbed the run."""
 
 PARTS = ("compute", "transfer", "wait")
 WAIT_CAUSES = {"imbalance": "wait_imbalance_s", "jitter": "wait_jitter_s", "late start": "wait_late_start_s"}
 
 REMEDIES = {
     "split": "split the operators or tiles more finely: dealt whole, they allow a load balance of {bound} at {count}",
-    "rebalance": "rebalance: the same ranks are late in every iteration although the pieces divide evenly, "
-    "so look for slower devices, uneven tiles or operators of unequal cost",
+    "rebalance": "rebalance: the same ranks are late in every iteration, while whole operators or tiles allow a load "
+    "balance of {bound} at {count}; look for slower devices, and tiles or operators of unequal cost",
     "jitter": "rebalancing will not help, since other ranks are late each time: give each {unit} more work, "
     "overlap the collectives with compute, or look for other load on the hosts",
     "late start": "ranks enter the section late: shorten or balance what runs between the sections",
@@ -52,7 +56,8 @@ REMEDIES = {
     "compute there, so that overlap alone cannot hide it",
     "launch": "the devices idle between operations more and more: give each {unit} more work, or launch fewer and "
     "larger operations",
-    "repeated": "look for work that every {unit} repeats, such as the overlap of tiles: larger tiles repeat less",
+    "repeated": "look for work that every {unit} repeats, such as the overlap of tiles (larger tiles repeat less), and "
+    "for {unit}s that slow each other down, such as through a host's memory",
 }
 """What to do, by cause; docs/report.md says when each applies."""
 
@@ -152,6 +157,16 @@ def choose_remedy(cause: Cause, rows: pd.DataFrame) -> str:
     return cause.wait_cause or "wait"
 
 
+def rivals(rows: pd.DataFrame, cause: Cause) -> list[str]:
+    """Parts that may have grown more than the cause: their interval's upper end exceeds its lower end."""
+    base = int(rows["baseline_gpus"].iloc[0])
+    total = rows[rows["section"] == TOTAL].set_index("gpus")
+    now, before = total.loc[cause.count], total.loc[base]
+    least = cause.count * now[f"{cause.part}_s_lo"] - base * before[f"{cause.part}_s"]
+    others = (part for part in PARTS if part != cause.part)
+    return [part for part in others if cause.count * now[f"{part}_s_hi"] - base * before[f"{part}_s"] > least]
+
+
 def find_doubts(rows: pd.DataFrame, counts: list[int], cause: Cause | None, unit: str = "GPU") -> list[str]:
     """What the rows behind a finding do not carry, a sentence each."""
     used = rows[(rows["section"] == TOTAL) & rows["gpus"].isin(counts)]
@@ -163,6 +178,14 @@ def find_doubts(rows: pd.DataFrame, counts: list[int], cause: Cause | None, unit
             bounds = f"{numbers.percent(lo)} to {numbers.percent(hi)}"
             asked = f"{_count(row['gpus'], unit)} reach {numbers.percent(threshold)} parallel efficiency"
             doubts.append(f"It is open whether {asked}: the 95 % interval is {bounds}.")
+    paying = used[used["parallel_efficiency"] >= PAYS]
+    for row in paying[(paying["cost_lo"] <= MAX_COST) & (paying["cost_hi"] > MAX_COST)].to_dict("records"):
+        bounds = f"{numbers.digits(row['cost_lo'])} to {numbers.digits(row['cost_hi'])}"
+        doubts.append(f"It is open what {_count(row['gpus'], unit)} cost: the 95 % interval is {bounds}.")
+    if cause is not None and (others := rivals(rows, cause)):
+        doubts.append(
+            f"It is open whether {cause.part} or {' or '.join(others)} is the larger loss: intervals overlap."
+        )
     few = used[used["iterations"] < MIN_ITERATIONS]
     if not few.empty:
         doubts.append(
@@ -173,6 +196,8 @@ def find_doubts(rows: pd.DataFrame, counts: list[int], cause: Cause | None, unit
         "Traces were repaired at {counts}: these numbers rest on mended values.": used["repairs"] > 0,
         f"Profiling makes iterations more than {MAX_PROFILING_PRICE:g} times as long at {{counts}}, "
         "and may be what is measured.": used["profiling_price"] > MAX_PROFILING_PRICE,
+        f"Iterations without the profiler took more than {MAX_PROFILING_PRICE:g} times as long as with it at {{counts}}: "
+        "something else disturbed the run.": used["profiling_price"] < 1 / MAX_PROFILING_PRICE,
         "Transfer is a lower bound at {counts}, since a rooted collective takes part: some of the wait may be "
         "transfer.": used["transfer_is_bound"].astype(bool) & bound_matters,
     }
@@ -208,12 +233,15 @@ def _verdict(total: pd.DataFrame, pays: int | None, half: int | None, unit: str)
     efficiency = total.set_index("gpus")["parallel_efficiency"].map(numbers.percent)
     price = f"the same work costs {numbers.digits(total['cost'].iloc[-1])} times the {unit}-seconds"
     units = f"{unit[:1].upper()}{unit[1:]}s"
-    if pays == last and total["cost"].iloc[-1] > 1 / PAYS:
+    if pays == last and total["cost"].iloc[-1] > MAX_COST:
         return f"{units} stay busy up to {last} (parallel efficiency {efficiency[last]}), but {price} there."
     if pays == last:
         return f"{units} pay at all counts up to {last}: parallel efficiency {efficiency[last]}, and {price} there."
     below = f", below {numbers.percent(HALF)} past {half}" if half is not None and half < last else ""
     tail = f"at {last} it is {efficiency[last]}{below}, and {price}."
+    if pays == int(total["gpus"].iloc[0]):
+        lost = f"parallel efficiency is {efficiency[last]} at {last}{below}, and {price}."
+        return f"Adding {unit}s does not pay past the smallest count, {pays}: {lost}"
     if pays is None:
         return f"No count reaches a parallel efficiency of {numbers.percent(PAYS)}: {tail}"
     return f"{units} pay up to {pays} (parallel efficiency {efficiency[pays]}); {tail}"
@@ -226,7 +254,7 @@ def _reason(cause: Cause | None, unit: str, past: bool) -> str:
     where = f"in {numbers.listed(list(cause.sections))}"
     amount = f"{numbers.percent(cause.share)} of what is lost at {_count(cause.count, unit)} against the smallest count"
     if not past:
-        return f"What is lost so far is mostly {cause.part}{kind}, {where}: {amount}."
+        return f"The largest part of what is lost so far is {cause.part}{kind}, {where}: {amount}."
     return f"{cause.part.capitalize()} takes over{kind}, {where}: {amount}."
 
 

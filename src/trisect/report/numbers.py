@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+Form = Callable[..., str]
+"""A value as text with its unit; a second argument is the value whose unit to use."""
+
 MISSING = "-"
 """Shown where a table holds no number."""
+
+_SECONDS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+_BYTES = ((1.0, "B"), (1e-3, "kB"), (1e-6, "MB"), (1e-9, "GB"), (1e-12, "TB"))
 
 
 def digits(value: float, figures: int = 3) -> str:
@@ -21,14 +27,16 @@ def digits(value: float, figures: int = 3) -> str:
     return f"{value:.{max(decimals, 0)}f}"
 
 
-def seconds(value: float) -> str:
-    """A duration given in seconds, with the unit that keeps it short: s, ms or µs."""
-    if math.isnan(value) or value == 0 or abs(value) >= 0.9995:
-        return MISSING if math.isnan(value) else f"{digits(value)} s"
-    return f"{digits(value * 1e3)} ms" if abs(value) >= 0.9995e-3 else f"{digits(value * 1e6)} µs"
+def seconds(value: float, like: float | None = None) -> str:
+    """A duration given in seconds, in s, ms or µs: the unit that keeps it short, or that keeps `like` short."""
+    if math.isnan(value):
+        return MISSING
+    size_ = abs(value if like is None else like)
+    factor, unit = next((pair for pair in _SECONDS if size_ * pair[0] >= 0.9995), _SECONDS[-1 if size_ else 0])
+    return f"{digits(value * factor)} {unit}"
 
 
-def percent(value: float) -> str:
+def percent(value: float, like: float | None = None) -> str:
     """A share (1 is 100 %) in percent; one decimal below 10 %."""
     if math.isnan(value):
         return MISSING
@@ -36,31 +44,26 @@ def percent(value: float) -> str:
     return f"{shown:.1f} %" if 0 < abs(shown) < 9.95 else f"{shown:.0f} %"
 
 
-def times(value: float) -> str:
+def times(value: float, like: float | None = None) -> str:
     """A factor."""
     return MISSING if math.isnan(value) else f"{digits(value)}x"
 
 
-def interval(value: float, lo: float, hi: float, form: Callable[[float], str]) -> str:
-    """The ends of an interval beside its value: without their unit where it is the value's own; "" where unknown."""
+def size(value: float, like: float | None = None) -> str:
+    """Bytes, with a decimal prefix: the one that keeps it, or `like`, short."""
+    if math.isnan(value):
+        return MISSING
+    size_ = abs(value if like is None else like)
+    factor, unit = next((pair for pair in _BYTES if size_ * pair[0] < 999.5), _BYTES[-1])
+    return f"{digits(value * factor)} {unit}"
+
+
+def interval(value: float, lo: float, hi: float, form: Form) -> str:
+    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown."""
     if math.isnan(lo) or math.isnan(hi):
         return ""
     unit = form(value).lstrip("-+.e0123456789")
-    ends = [form(lo), form(hi)]
-    if all(end.lstrip("-+.e0123456789") in (unit, "") for end in ends):
-        ends = [end.removesuffix(unit) for end in ends]
-    return " to ".join(ends)
-
-
-def size(value: float) -> str:
-    """Bytes, with a decimal prefix."""
-    if math.isnan(value):
-        return MISSING
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(value) < 999.5:
-            return f"{digits(value)} {unit}"
-        value /= 1000
-    return f"{digits(value)} TB"
+    return " to ".join(form(end, value).removesuffix(unit) for end in (lo, hi))
 
 
 def listed(items: list[str]) -> str:

@@ -50,7 +50,7 @@ def render(
             counts=sorted(int(count) for count in scaling["gpus"].unique()),
             experiments=experiments_of(scaling),
             sections=sections_of(scaling),
-            findings=_findings(scaling, unit),
+            findings=_findings(scaling, records, unit),
             figures=_figures(scaling, drawings, captions, results),
             tables=_tables(scaling),
             main_columns=[title for title, _ in cells.MAIN.values()],
@@ -79,10 +79,14 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _findings(scaling: pd.DataFrame, unit: str) -> list[dict[str, Any]]:
-    found = findings.find(scaling, unit)
+def _findings(scaling: pd.DataFrame, records: Sequence[RunRecord], unit: str) -> list[dict[str, Any]]:
     return [
-        {"finding": one, "picture": picture.shares(scaling[scaling["experiment"] == one.experiment])} for one in found
+        {
+            "finding": found,
+            "doubts": [*found.doubts, *runs.differences(r for r in records if r.experiment == found.experiment)],
+            "picture": picture.shares(scaling[scaling["experiment"] == found.experiment]),
+        }
+        for found in findings.find(scaling, unit)
     ]
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -65,6 +65,27 @@ def on_cpu(records: Sequence[RunRecord]) -> bool:
     return bool(records) and all(record.device == "cpu" for record in records)
 
 
+def differences(records: Iterable[RunRecord]) -> list[str]:
+    """In what the runs of one experiment differ besides their count, a sentence each: their times may not compare."""
+    kinds: dict[str, Callable[[RunRecord], str]] = {
+        "size": lambda record: record.size,
+        "devices": lambda record: ", ".join(sorted({_model(rank.device) for rank in record.ranks})),
+        "backend": lambda record: record.backend,
+        "threads per rank": lambda record: ", ".join(map(str, sorted({rank.threads for rank in record.ranks}))),
+        "versions": lambda record: _pairs({k: v for k, v in record.versions.items() if k != "trisect"}, " "),
+    }
+    ordered = sorted(records, key=lambda record: record.gpus)
+    sentences = []
+    for kind, value in kinds.items():
+        counts: dict[str, list[str]] = {}
+        for record in ordered:
+            counts.setdefault(value(record), []).append(str(record.gpus))
+        if len(counts) > 1:
+            each = "; ".join(f"{shown} at {numbers.listed(at)}" for shown, at in counts.items())
+            sentences.append(f"The runs differ in {kind}, so their times may not compare: {each}.")
+    return sentences
+
+
 def hardware(records: Sequence[RunRecord]) -> str:
     """In a line, what the runs ran on."""
     models = sorted({_model(rank.device) for record in records for rank in record.ranks})
@@ -79,6 +100,10 @@ def _model(device: str) -> str:
 
 def _counted(items: Iterable[str]) -> str:
     return ", ".join(f"{count} x {item}" for item, count in sorted(Counter(items).items()))
+
+
+def _pairs(values: Mapping[str, str], between: str) -> str:
+    return ", ".join(f"{name}{between}{value}" for name, value in sorted(values.items()))
 
 
 def _bounds(record: RunRecord) -> str:
@@ -122,9 +147,9 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "oversubscribed": "yes: ranks shared cores, which looks like scaling loss" if record.oversubscribed else "no",
         "launched by": f"{record.launcher}, job {record.job_id}",
         "backend": f"{record.backend} on {record.device}",
-        "versions": ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items())),
+        "versions": _pairs(record.versions, " "),
         "git revision": record.git_revision or "not in a git folder",
-        "environment": ", ".join(f"{key}={value}" for key, value in sorted(record.environment.items())) or "none set",
+        "environment": _pairs(record.environment, "=") or "none set",
         "configuration": f"sha256 {record.config_sha256}",
         "measurements": f"sha256 {record.measurements_sha256}, equal on all ranks",
     }

@@ -137,11 +137,19 @@ def test_busy_gpus_that_do_not_pay_are_said() -> None:
     assert found.verdict == (
         "GPUs stay busy up to 4 (parallel efficiency 100 %), but the same work costs 4.00 times the GPU-seconds there."
     )
-    assert found.reason.startswith("What is lost so far is mostly compute")
+    assert found.reason.startswith("The largest part of what is lost so far is compute")
+
+
+def test_adding_may_not_pay_at_all() -> None:
+    found = only(sweep((1, 0, 0), (0.5, 0.4, 0)))
+    assert found.verdict == (
+        "Adding GPUs does not pay past the smallest count, 1: parallel efficiency is 56 % at 2, "
+        "and the same work costs 1.80 times the GPU-seconds."
+    )
 
 
 def doubts(**other: Any) -> str:
-    table = sweep((1, 0, 0), (0.5, 0.1, 0)).assign(**other)
+    table = sweep((1, 0, 0), (0.5, 0.05, 0)).assign(**other)
     return " ".join(findings.find_doubts(table, [2], Cause(2, "transfer", ("part0",), 1.0, 1.0, "")))
 
 
@@ -159,12 +167,32 @@ def test_an_interval_that_crosses_a_threshold_is_said(lo: float, hi: float, cros
         ({"iterations": 4}, "Too few iterations to be sure: 4"),
         ({"repairs": 1}, "Traces were repaired at 2 GPUs"),
         ({"profiling_price": 1.21}, "Profiling makes iterations more than 1.2 times as long at 2 GPUs"),
+        ({"profiling_price": 0.83}, "Iterations without the profiler took more than 1.2 times as long as with it at 2"),
         ({"transfer_is_bound": True}, "Transfer is a lower bound at 2 GPUs"),
     ],
 )
 def test_what_the_data_do_not_carry_is_said(change: dict[str, Any], words: str) -> None:
     assert words in doubts(**change)
     assert doubts(iterations=5, repairs=0, profiling_price=1.2, transfer_is_bound=False) == ""
+    assert doubts(profiling_price=0.84) == ""
+
+
+@pytest.mark.parametrize(("lo", "hi", "crossed"), [(1.25, 1.26, True), (1.2501, 1.3, False), (1.1, 1.25, False)])
+def test_an_interval_that_crosses_the_largest_cost_is_said(lo: float, hi: float, crossed: bool) -> None:
+    said = doubts(parallel_efficiency=0.9, cost_lo=lo, cost_hi=hi)
+    assert ("It is open what 2 GPUs cost" in said) == crossed
+
+
+@pytest.mark.parametrize(("least", "open_"), [(0.1799, True), (0.18, False)])
+def test_a_cause_is_open_where_intervals_overlap(least: float, open_: bool) -> None:
+    """At 2 GPUs transfer is 0.2 s, wait 0.15 s and at most 0.18 s."""
+    table = sweep((1, 0, 0), (0.5, 0.2, 0.15)).assign(transfer_s_lo=least, transfer_s_hi=0.22, wait_s_hi=0.18)
+    cause = findings.find_cause(table, 2)
+    assert cause is not None
+    assert cause.part == "transfer"
+    assert findings.rivals(table, cause) == (["wait"] if open_ else [])
+    said = " ".join(only(table).doubts)
+    assert ("It is open whether transfer or wait is the larger loss: intervals overlap." in said) == open_
 
 
 def test_oversubscribed_counts_are_no_scaling_loss() -> None:

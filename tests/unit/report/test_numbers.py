@@ -14,6 +14,7 @@ from trisect.report import numbers
     ("form", "value", "shown"),
     [
         (numbers.seconds, 0.0, "0 s"),
+        (numbers.seconds, 4e-9, "0.00400 µs"),
         (numbers.seconds, 1.234, "1.23 s"),
         (numbers.seconds, 0.03801, "38.0 ms"),
         (numbers.seconds, 0.99951, "1.00 s"),
@@ -42,9 +43,9 @@ def test_forms(form: Callable[[float], str], value: float, shown: str) -> None:
     ("value", "lo", "hi", "shown"),
     [
         (0.174, 0.172, 0.175, "172 to 175"),
-        (1.0, 0.99, 1.01, "990 ms to 1.01 s"),
+        (1.0, 0.99, 1.01, "0.990 to 1.01"),
         (1.0, math.nan, math.nan, ""),
-        (0.002, 0.0, 0.004, "0 s to 4.00 ms"),
+        (0.002, 0.0, 0.004, "0 to 4.00"),
     ],
 )
 def test_interval_drops_the_unit_only_where_it_is_the_same(value: float, lo: float, hi: float, shown: str) -> None:

@@ -144,6 +144,17 @@ def test_each_run_says_what_it_ran_on_and_how_to_run_it_again(parsed: Elements) 
         assert words in parsed.text
 
 
+def test_runs_that_do_not_compare_are_said(laptop: pd.DataFrame, drawings: dict[str, str], html: str) -> None:
+    """One rank that had both cores to itself is no baseline of two that have one each."""
+    records = fabricated.records_for(laptop, fabricated.laptop_record)
+    faster = [rank.model_copy(update={"threads": 2}) for rank in records[0].ranks]
+    records[0] = records[0].model_copy(update={"ranks": faster})
+    text = Elements(page.render(laptop, records, {}, drawings, CAPTIONS)).text
+    sentence = "The runs differ in threads per rank, so their times may not compare: 2 at 1; 10 at 2 and 4."
+    assert text.count(sentence) == 1
+    assert "The runs differ" not in html
+
+
 def test_links_are_relative_paths_of_the_layout(parsed: Elements) -> None:
     links = {unquote(value) for value in parsed.values("href") if not value.startswith(("#", "data:"))}
     run = Layout(Path()).run("inference_2d", 4)
