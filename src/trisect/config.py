@@ -238,6 +238,7 @@ class Run(_Closed):
     seed: int
     device: str
     backend: str
+    environment: dict[str, str]
     collective_timeout_s: int
 
     @property
@@ -303,6 +304,7 @@ class Sweep(_Closed):
             seed=self.settings.seed,
             device=self.machine.device,
             backend=self.machine.backend,
+            environment=self.machine.environment,
             collective_timeout_s=self.machine.collective_timeout_s,
         )
 

@@ -29,6 +29,7 @@ def tiny(mode: str = "inference", **changes: object) -> Run:
         seed=0,
         device="cpu",
         backend="gloo",
+        environment={},
         collective_timeout_s=60,
     )
 

@@ -1,0 +1,132 @@
+"""The main job at tiny size, from nothing to a report."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trisect.layout import Layout
+from trisect.record import RunRecord
+from trisect.tables import DECOMPOSITION, RUN_COLUMNS, SCALING, TOTAL
+
+from .conftest import TINY_ITERATIONS, Project
+
+RUNS = [(name, n) for name in ("inference_2d", "inference_3d", "training_2d", "training_3d") for n in (1, 2)]
+SECTIONS = {"inference": ["gradient", "denoiser"], "training": ["forward", "backward"]}
+
+
+def layout(swept: Project) -> Layout:
+    return Layout(swept.folder / "results")
+
+
+@pytest.mark.parametrize(("experiment", "gpus"), RUNS)
+def test_every_run_is_cut_into_three_parts_that_add_up(swept: Project, experiment: str, gpus: int) -> None:
+    table = pd.read_csv(layout(swept).run(experiment, gpus).decomposition)
+    assert list(table.columns) == ["experiment", *DECOMPOSITION, *RUN_COLUMNS]
+    assert list(table["section"]) == [*SECTIONS[experiment.split("_")[0]], TOTAL]
+    assert set(table["gpus"]) == {gpus}
+    assert set(table["iterations"]) == {TINY_ITERATIONS["measured"]}
+    parts = table["compute_s"] + table["transfer_s"] + table["wait_s"]
+    np.testing.assert_allclose(parts, table["span_s"], rtol=1e-9)
+    assert (table[["compute_s", "transfer_s", "gap_s"]] >= 0).all(axis=None)
+    assert (table["repairs"] == 0).all()
+    if gpus == 1:
+        assert (table["wait_s"] == 0).all()
+
+
+def test_collectives_of_a_section_are_paired_one_by_one(swept: Project) -> None:
+    table = pd.read_csv(layout(swept).run("inference_2d", 2).collectives)
+    one = table[table["iteration"] == table["iteration"].min()]
+    assert list(one.loc[one["section"] == "gradient", "op"]) == ["broadcast", "broadcast", "all_reduce", "all_reduce"]
+    image_bytes = 32 * 32 * 4
+    assert list(one.loc[one["section"] == "denoiser", "bytes"]) == [image_bytes]
+
+
+@pytest.mark.parametrize(("experiment", "gpus"), RUNS)
+def test_every_run_records_what_it_ran_on(swept: Project, experiment: str, gpus: int) -> None:
+    files = layout(swept).run(experiment, gpus)
+    record = RunRecord.read(files.record)
+    assert record.backend == "gloo"
+    assert [rank.rank for rank in record.ranks] == list(range(gpus))
+    assert sum(rank.tiles for rank in record.ranks) == record.tiles == (8 if experiment.endswith("3d") else 4)
+    assert sum(rank.operators for rank in record.ranks) == record.operators
+    assert all(set(rank.peak_memory_bytes) == set(record.sections) for rank in record.ranks)
+    assert all(peak > 100e6 for rank in record.ranks for peak in rank.peak_memory_bytes.values())
+    assert record.patch_effective == record.patch_requested
+    assert max(record.correctness.relative_difference.values()) < 1e-4
+    assert len(record.profiling.profiled_s) == TINY_ITERATIONS["measured"]
+    assert len(record.profiling.unprofiled_s) == TINY_ITERATIONS["unprofiled"]
+    assert record.profiling.price > 0
+    traces = sorted(files.traces.glob("*.json.gz"))
+    assert traces == [files.trace(rank) for rank in range(gpus)]
+    steps = {e["name"] for e in json.loads(gzip.decompress(traces[0].read_bytes()))["traceEvents"] if "name" in e}
+    assert len([name for name in steps if str(name).startswith("ProfilerStep#")]) == TINY_ITERATIONS["measured"]
+
+
+@pytest.mark.parametrize("experiment", [name for name, n in RUNS if n == 1])
+def test_scaling_relates_every_count_to_the_smallest(swept: Project, experiment: str) -> None:
+    table = pd.read_csv(layout(swept).scaling(experiment))
+    assert list(table.columns) == SCALING
+    total = table[table["section"] == TOTAL].set_index("gpus")
+    assert list(total.index) == [1, 2]
+    assert total.loc[1, "cost"] == 1
+    assert total.loc[2, "cost"] == pytest.approx(2 * total.loc[2, "span_s"] / total.loc[1, "span_s"])
+    assert total.loc[2, "global_efficiency"] == pytest.approx(total.loc[1, "global_efficiency"] / total.loc[2, "cost"])
+
+
+def test_report_is_one_file_that_names_every_experiment(swept: Project) -> None:
+    page = layout(swept).report.read_text()
+    assert all(name in page for name, _ in RUNS)
+    assert "<svg" in page
+    assert 'src="http' not in page
+    assert "url(http" not in page
+
+
+def test_a_second_sweep_finds_nothing_to_do(swept: Project) -> None:
+    done = swept.snakemake("sweep")
+    assert done.returncode == 0
+    assert "Nothing to be done" in done.stdout
+
+
+def test_nothing_is_measured_again_for_a_reformatted_script_or_another_machine_detail(swept: Project) -> None:
+    script = swept.folder / "workflow/scripts/benchmark.py"
+    before = script.read_text()
+    try:
+        script.write_text("# a comment\n\n" + before)
+        swept.edit("machines/laptop.yaml", lambda c: c.update(nodes=16))
+        planned = swept.snakemake("-n", "sweep").stdout
+    finally:
+        script.write_text(before)
+        swept.edit("machines/laptop.yaml", lambda c: c.pop("nodes"))
+    assert "Nothing to be done" in planned
+
+
+def test_another_seed_measures_again(swept: Project) -> None:
+    planned = swept.snakemake("-n", "results/inference_2d/gpus-2/decomposition.csv", "--config", "seed=1").stdout
+    assert "benchmark        1" in planned
+    assert "Params have changed" in planned
+
+
+def test_snakemake_report_holds_the_figures_with_captions(swept: Project, tmp_path: Path) -> None:
+    target = tmp_path / "snakemake-report.html"
+    done = swept.snakemake("sweep", "--report", str(target))
+    assert done.returncode == 0, done.stdout
+    page = target.read_text()
+    assert "Figures" in page
+    assert len(page) > 1e6
+
+
+def test_the_command_line_gives_the_same_numbers(swept: Project, tmp_path: Path) -> None:
+    files = layout(swept).run("inference_2d", 2)
+    command = [sys.executable, "-m", "trisect.cli", "decompose", str(files.traces), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--section", "gradient", "--section", "denoiser"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    mine, theirs = pd.read_csv(tmp_path / "decomposition.csv"), pd.read_csv(files.decomposition)
+    pd.testing.assert_frame_equal(mine, theirs[DECOMPOSITION])
