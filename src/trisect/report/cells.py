@@ -64,6 +64,10 @@ _FORMS: dict[str, numbers.Form] = {
 }
 
 
+MAX_UNATTRIBUTED = 0.01
+"""Share of the device time that may belong to no launch without being said."""
+
+
 def main_table(rows: pd.DataFrame) -> list[Row]:
     """Rows by count, sections first and their total last, with the columns of MAIN."""
     return [
@@ -87,6 +91,21 @@ def all_columns(rows: pd.DataFrame) -> dict[str, list[Quantity]]:
             if name not in bounds
         ]
     return tables
+
+
+def notes(rows: pd.DataFrame) -> list[str]:
+    """What a reader of the table has to know beside its numbers, a sentence each."""
+    sections = rows[rows["section"] != TOTAL]
+    bound = sections.loc[sections["transfer_is_bound"].astype(bool), "section"].unique()
+    repaired = sections.loc[sections["repairs"] > 0, "gpus"].unique()
+    stray = sections.loc[sections["unattributed_share"] > MAX_UNATTRIBUTED, "gpus"].unique()
+    sentences = {
+        "A rooted collective, such as a broadcast, takes part in {}: transfer there is a lower bound, and some of the "
+        "wait may be transfer.": bound,
+        "Traces were repaired while reading at {}: the numbers there rest on mended values.": repaired,
+        f"More than {numbers.percent(MAX_UNATTRIBUTED)} of the device time belongs to no launch at {{}}.": stray,
+    }
+    return [text.format(numbers.listed([str(at) for at in where])) for text, where in sentences.items() if len(where)]
 
 
 def _ordered(rows: pd.DataFrame) -> pd.DataFrame:

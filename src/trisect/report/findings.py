@@ -196,8 +196,8 @@ def find_doubts(rows: pd.DataFrame, counts: list[int], cause: Cause | None, unit
         "Traces were repaired at {counts}: these numbers rest on mended values.": used["repairs"] > 0,
         f"Profiling makes iterations more than {MAX_PROFILING_PRICE:g} times as long at {{counts}}, "
         "and may be what is measured.": used["profiling_price"] > MAX_PROFILING_PRICE,
-        f"Iterations without the profiler took more than {MAX_PROFILING_PRICE:g} times as long as with it at {{counts}}: "
-        "something else disturbed the run.": used["profiling_price"] < 1 / MAX_PROFILING_PRICE,
+        f"Iterations without the profiler took more than {MAX_PROFILING_PRICE:g} times as long as with it at "
+        "{counts}: something else disturbed the run.": used["profiling_price"] < 1 / MAX_PROFILING_PRICE,
         "Transfer is a lower bound at {counts}, since a rooted collective takes part: some of the wait may be "
         "transfer.": used["transfer_is_bound"].astype(bool) & bound_matters,
     }

@@ -115,6 +115,7 @@ def _tables(scaling: pd.DataFrame) -> list[dict[str, Any]]:
             "counts": sorted(int(count) for count in rows["gpus"].unique()),
             "oversubscribed": {int(n) for n in rows.loc[rows["oversubscribed"].astype(bool), "gpus"]},
             "baseline": int(rows["baseline_gpus"].iloc[0]),
+            "notes": cells.notes(rows),
             "main": cells.main_table(rows),
             "all": cells.all_columns(rows),
             "file": quote(Layout(Path()).scaling(str(name)).as_posix()),

@@ -145,7 +145,7 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "hosts": _hosts(record.hosts),
         "placement as intended": "yes" if record.placement_as_intended else "no",
         "oversubscribed": "yes: ranks shared cores, which looks like scaling loss" if record.oversubscribed else "no",
-        "launched by": f"{record.launcher}, job {record.job_id}",
+        "launched by": f"{record.launcher or 'not recorded'}, job {record.job_id or 'not recorded'}",
         "backend": f"{record.backend} on {record.device}",
         "versions": _pairs(record.versions, " "),
         "git revision": record.git_revision or "not in a git folder",

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from trisect.layout import Layout
-from trisect.report import figures, page
+from trisect.report import cells, figures, page
 from trisect.tables import SCALING
 
 CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in figures.FIGURES}
@@ -142,6 +142,21 @@ def test_each_run_says_what_it_ran_on_and_how_to_run_it_again(parsed: Elements) 
         '"seed": 7',
     ):
         assert words in parsed.text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"transfer_is_bound": True}, "takes part in gradient and denoiser: transfer there is a lower bound"),
+        ({"repairs": 2}, "Traces were repaired while reading at 1, 2 and 4"),
+        ({"unattributed_share": 0.011}, "More than 1.0 % of the device time belongs to no launch at 1, 2 and 4."),
+    ],
+)
+def test_doubtful_rows_are_said_below_the_table(laptop: pd.DataFrame, change: dict, words: str) -> None:
+    rows = laptop[laptop["experiment"] == "inference_2d"]
+    assert cells.notes(rows) == []
+    (note,) = cells.notes(rows.assign(**change))
+    assert words in note
 
 
 def test_runs_that_do_not_compare_are_said(laptop: pd.DataFrame, drawings: dict[str, str], html: str) -> None:
