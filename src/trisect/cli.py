@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from trisect.decomposition_files import write_decomposition
-from trisect.errors import TrisectError
+from trisect.errors import shown
 from trisect.layout import RunLayout
 
 SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
@@ -59,7 +58,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; `argv` defaults to the process's own.
 
     Returns:
-        0, or 2 where the input was at fault, with one line about it on stderr.
+        0.
+
+    Raises:
+        SystemExit: with code 2 where the arguments or the input are at fault, after one line about it on stderr.
     """
     parser = argparse.ArgumentParser(prog="trisect", description="What a job spends its time on as ranks are added.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -68,9 +70,6 @@ def main(argv: list[str] | None = None) -> int:
         add_arguments(command)
         command.set_defaults(run=run)
     arguments = parser.parse_args(argv)
-    try:
+    with shown():
         arguments.run(arguments)
-    except TrisectError as error:
-        print(f"trisect: {error}", file=sys.stderr)
-        return 2
     return 0

@@ -60,8 +60,8 @@ def _write_all(writers: dict[Path, Callable[[Path], object]], folder: Path) -> N
     except OSError as error:
         raise TrisectError(f"{folder}: cannot write there ({error.strerror}); choose another folder") from None
     finally:
-        for temporary in partial.values():
-            temporary.unlink(missing_ok=True)
+        for temporary in filter(Path.exists, partial.values()):
+            temporary.unlink()
 
 
 def of_run(table: pd.DataFrame, record: RunRecord) -> pd.DataFrame:

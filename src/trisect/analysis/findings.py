@@ -97,7 +97,7 @@ def _late_start(exposed: pd.DataFrame, iterations: pd.DataFrame, clock: clocks.C
     apart = (wait["by_clock"] - wait["by_duration"]).abs()
     from_clocks = 2 * clock.residual_ns / 1e9 * exposed.groupby("section")["slot"].nunique()
     span = iterations.groupby("section")["span_s"].sum() / count
-    odd = wait[apart > from_clocks + DISAGREEMENT_LIMIT * span]
+    odd = wait[apart > (from_clocks + DISAGREEMENT_LIMIT * span).reindex(wait.index)]
     return [
         f"Section {section!r}: by aligned clocks its ranks wait {odd.loc[section, 'by_clock']:.3g} s, by how long their"
         f" collectives last {odd.loc[section, 'by_duration']:.3g} s: late start is uncertain by the difference."

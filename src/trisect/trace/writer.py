@@ -224,6 +224,7 @@ def _nccl(out: _Rank, job: Job, iteration: PlayedIteration, number: int) -> None
             _kernel(out, one.arrival_ns[at], one.arrival_ns[at] + one.hidden_ns[at])
         _kernel(out, end - section.tail_ns[rank], end)
         out.event("user_annotation", section.section.name, _PID, begin, out.host_ns, '"External id": 2')
+        out.host_ns += LAUNCH_NS
     if iteration.barrier:
         _nccl_collective(out, iteration.barrier, rank)
     step_end = out.host_ns = max(out.host_ns, int(iteration.end_ns[rank]) - LEAD_NS)
