@@ -1,14 +1,20 @@
-# One verb a habit. Everything below installs what it needs into $(VENV) first.
+# One verb a habit. Each installs what it needs into $(VENV) first; CI calls nothing else.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+SNAKEMAKE_USER_FOLDER = $${XDG_CONFIG_HOME:-$$HOME/.config}/snakemake
 
-.PHONY: sweep report test lint format schemas bench fuzz clean
+.DEFAULT_GOAL := help
+.PHONY: help sweep report test lint format schemas bench fuzz browser-test slurm-test slurm-up slurm-down slurm-full \
+        install-profiles
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 sweep: $(VENV)/.run ## the main job: every experiment at every count, to results/report.html
 	$(BIN)/snakemake sweep
 
-report: $(VENV)/.run ## only the report, from runs that stand
+report: $(VENV)/.run ## the report over the sweep
 	$(BIN)/snakemake report
 
 test: $(VENV)/.test ## unit tests, then the workflow from bad input to a whole tiny sweep
@@ -28,6 +34,29 @@ format: $(VENV)/.lint ## mend what lint complains about, where a tool can
 schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/config.py
 	$(BIN)/python -m trisect.config
 
+bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces are read
+	$(BIN)/python benchmarks/worker.py
+	$(BIN)/python benchmarks/trace_reading.py
+
+fuzz: $(VENV)/.test ## 10,000 damaged traces thrown at the reader
+	$(BIN)/python tests/fuzz/fuzz_reader.py
+
+browser-test: $(VENV)/.test ## the report in a headless Chromium
+	$(BIN)/pytest tests/browser
+
+slurm-test: $(VENV)/.test ## the launcher on a real SLURM cluster on this host
+	$(BIN)/pytest tests/slurm
+
+slurm-up: $(VENV)/.test ## start that cluster to play with
+	$(BIN)/python tests/slurm/cluster.py up
+
+slurm-down: ## and stop it
+	$(BIN)/python tests/slurm/cluster.py down
+
+install-profiles: ## so that `snakemake --profile slurm` finds profiles/slurm
+	mkdir -p "$(SNAKEMAKE_USER_FOLDER)"
+	ln -sfn "$(CURDIR)/profiles/slurm" "$(SNAKEMAKE_USER_FOLDER)/slurm"
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -35,6 +64,6 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml $(VENV)/.run
+$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: $(VENV)/.run
 	$(BIN)/pip install --quiet --editable '.[$*]'
 	touch $@

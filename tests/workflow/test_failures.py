@@ -27,6 +27,9 @@ def test_a_wrong_result_fails_its_run_and_the_others_finish(project: Project) ->
     assert "results/training_2d/gpus-2/logs/rank-0000.log" in done.stdout
     assert not (project.folder / "results/training_2d/gpus-2/run.json").exists()
     assert (project.folder / targets[1]).exists()
+    page = (project.folder / "results/report.html").read_text()
+    assert "inference_2d" in page
+    assert "the distributed gradient differs from the single-process one" in page
 
 
 def test_a_killed_rank_fails_its_run_within_30_s_and_leaves_no_process(project: Project) -> None:

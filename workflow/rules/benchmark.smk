@@ -8,7 +8,8 @@ rule benchmark:
     log:
         RUN.logs / "benchmark.log",
     # On one machine, one run at a time and nothing beside it: they would disturb each other's times.
-    threads: workflow.cores if SWEEP.machine.launcher == "local" else 1
+    # Waiting for a SLURM job takes no core, so that one which never starts does not hold back the others.
+    threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
     params:
         run=run_parameters,
     script:

@@ -42,3 +42,15 @@ rule report:
         version=__version__,
     script:
         "../scripts/report.py"
+
+
+onerror:
+    from trisect.report_files import write_report
+
+    try:
+        missing = write_report(SWEEP, LAYOUT, CAPTIONS).missing
+        print(f"{LAYOUT.report} shows the runs that stand; {len(missing)} of {len(SWEEP.runs())} are missing:")
+        for (experiment, gpus), reason in missing.items():
+            print(f"  {experiment} gpus-{gpus}: {reason}")
+    except TrisectError as mistake:
+        print(f"trisect: {mistake}")

@@ -1,5 +1,6 @@
 """Launch one run, say how it goes, and return when its record and traces stand."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -36,4 +37,4 @@ with shown(log):
     )
     for line in outlook(parameters, machine):
         say(f"{job.name}: {line}")
-    run(job, machine, RunLayout(Path(snakemake.output.record).parent), say)
+    run(job, machine, RunLayout(Path(snakemake.output.record).parent), say, on_behalf_of=os.getppid())

@@ -1,0 +1,83 @@
+"""From the results folder to the report, whether or not every run of the sweep stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from trisect.analysis import scaling
+from trisect.config import Sweep
+from trisect.errors import TrisectError
+from trisect.layout import Layout, RunLayout
+from trisect.record import RunRecord
+from trisect.report import figures, page
+from trisect.tables import SCALING
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What there is of a sweep."""
+
+    scaling: pd.DataFrame  # tables.SCALING of all experiments, over the counts that stand
+    records: list[RunRecord]
+    missing: dict[tuple[str, int], str]  # the runs that do not stand, with the reason
+
+
+def standing(sweep: Sweep, layout: Layout) -> Standing:
+    """Read every run of the sweep whose decomposition stands.
+
+    Raises:
+        TrisectError: none does, or a file is damaged.
+    """
+    tables, records, missing = [], [], {}
+    for experiment in sweep.settings.experiments:
+        runs = {}
+        for gpus in sweep.counts(experiment):
+            files = layout.run(experiment, gpus)
+            if files.decomposition.exists() and files.record.exists():
+                runs[gpus] = pd.read_csv(files.decomposition), pd.read_parquet(files.iterations)
+                records.append(RunRecord.read(files.record))
+            else:
+                missing[experiment, gpus] = reason(files)
+        if runs:
+            tables.append(scaling(runs)[SCALING])
+    if not tables:
+        raise TrisectError(f"{layout.root}: no run of the sweep stands; see the logs of the runs")
+    return Standing(pd.concat(tables, ignore_index=True), records, missing)
+
+
+def reason(files: RunLayout) -> str:
+    """Why a run does not stand: the last complaint in its logs, or that it was not run."""
+    for log in (files.logs / "decompose.log", files.logs / "benchmark.log"):
+        complaints = [line for line in _lines(log) if line.startswith("trisect: ")]
+        if complaints:
+            return complaints[-1].removeprefix("trisect: ")
+    return "not run, or ended from outside"
+
+
+def _lines(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines() if log.exists() else []
+
+
+def write_report(
+    sweep: Sweep, layout: Layout, captions: Mapping[str, str], drawings: Mapping[str, str] | None = None
+) -> Standing:
+    """Write the report over what stands, whole or not at all.
+
+    Args:
+        captions: text below each figure, by the figure's name.
+        drawings: the figures as SVG, by name; None draws them.
+
+    Raises:
+        TrisectError: as for `standing`.
+    """
+    found = standing(sweep, layout)
+    drawn = drawings if drawings is not None else {name: figures.draw(name, found.scaling) for name in captions}
+    html = page.render(found.scaling, found.records, found.missing, drawn, captions, results=layout.root)
+    partial = layout.report.with_name(layout.report.name + ".partial")
+    partial.write_text(html)
+    partial.replace(layout.report)
+    return found
