@@ -13,19 +13,23 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from trisect.errors import TrisectError
-from trisect.report import bars, numbers, style, svg
+from trisect.report import bars, numbers, series, style, svg
 from trisect.tables import SCALING, TOTAL
 
 WAIT_CAUSES = {
     "imbalance": style.Look("#2f5575"),
     "jitter": style.Look("#e69f00", hatch="////"),
     "late start": style.Look("#b9c4ce"),
+}
+
+
+RACE = {
+    "compute_max_s": ("compute of the slowest rank", style.PARTS["compute"]),
+    "transfer_s": ("transfer", style.Look("#b36b00", "s")),  # darker than the bars' transfer: a line has less ink
 }
 
 
@@ -43,7 +47,7 @@ def cost(scaling: pd.DataFrame) -> Figure:
         axes.axhline(1, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2.5)
     figure.axes[0].set_ylabel("GPU-seconds, relative")
     ideal = {"ideal: 1": Line2D([], [], color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)))}
-    style.legend(figure, {**bars.handles(style.PARTS), **ideal}, _any_oversubscribed(scaling))
+    style.legend(figure, {**bars.handles(style.PARTS), **ideal}, scaling)
     return figure
 
 
@@ -52,11 +56,11 @@ def wait_causes(scaling: pd.DataFrame) -> Figure:
     """Wait over compute of all sections together, as stacked causes: imbalance, jitter, late start."""
     columns = {cause: f"wait_{cause.replace(' ', '_')}_s" for cause in WAIT_CAUSES}
     shares = {cause: scaling[column] / scaling["compute_s"] for cause, column in columns.items()}
-    heights = _over_compute(scaling.assign(**shares), "wait_s")
+    heights = series.over_compute(scaling.assign(**shares), "wait_s")
     figure = bars.stacks(heights[heights["section"] == TOTAL], WAIT_CAUSES, whole="value", form=numbers.percent)
     figure.axes[0].set_ylabel("wait over compute")
     figure.axes[0].yaxis.set_major_formatter(style.PERCENT)
-    style.legend(figure, bars.handles(WAIT_CAUSES), _any_oversubscribed(scaling))
+    style.legend(figure, bars.handles(WAIT_CAUSES), scaling)
     return figure
 
 
@@ -71,14 +75,57 @@ def times(scaling: pd.DataFrame) -> Figure:
         lines = style.experiment_lines(experiments)
         for axes, part in zip(row, style.PARTS, strict=True):
             for experiment, section in ((e, s) for e in experiments for s in looks if s in sections):
-                points = _points(scaling, experiment, section, f"{part}_s", part, numbers.seconds)
+                points = series.points(scaling, experiment, section, f"{part}_s", part, numbers.seconds)
                 look = replace(looks[section], line=lines[experiment])
-                style.draw_series(axes, _for_log_axis(points), look)
-            _log_seconds(axes, scaling[scaling["experiment"].isin(experiments)], f"{part}_s")
+                style.draw_series(axes, series.for_log_axis(points), look)
+            rows_shown = scaling[scaling["experiment"].isin(experiments) & (scaling["section"] != TOTAL)]
+            series.log_seconds(axes, rows_shown["gpus"])
+            series.note_zeros(axes, rows_shown, f"{part}_s")
+            axes.tick_params(axis="y", labelleft=True)
             axes.set_title(part)
         row[0].set_ylabel(f"{numbers.listed(experiments)}\ns per iteration")
-    style.legend(figure, _series_handles(scaling, families), _any_oversubscribed(scaling))
+    style.legend(figure, series.handles(scaling, families), scaling)
     return figure
+
+
+@style.theme()
+def crossing(scaling: pd.DataFrame) -> Figure:
+    """Compute of the slowest rank against transfer, all sections together, and where they meet."""
+    experiments = style.experiments_of(scaling)
+    figure, panels = style.panels(len(experiments), 4, 2.7, sharey="all")
+    for axes, experiment in zip(panels, experiments, strict=True):
+        total = scaling[(scaling["experiment"] == experiment) & (scaling["section"] == TOTAL)]
+        for column, (words, look) in RACE.items():
+            points = series.points(scaling, experiment, TOTAL, column, words, numbers.seconds)
+            style.draw_series(axes, series.for_log_axis(points), look)
+        series.log_seconds(axes, total["gpus"])
+        axes.set_title(experiment)
+        axes.set_gid(style.tag(experiment))
+        count = meeting(total[~total["oversubscribed"].astype(bool)])
+        style.note(axes, "do not meet" if count is None else f"meet at {count:.0f}")
+        if count is not None:
+            axes.axvline(count, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)))
+    panels[0].set_ylabel("s per iteration")
+    style.legend(figure, {words: style.line_handle(look) for words, look in RACE.values()}, scaling)
+    return figure
+
+
+def meeting(total: pd.DataFrame) -> float | None:
+    """The count from which transfer takes at least as long as the slowest rank's compute; None if it never does.
+
+    Between two counts, both are taken as straight lines on logarithmic axes; a count without transfer is passed over.
+    """
+    rows = total[total["transfer_s"] > 0].sort_values("gpus")
+    counts = np.log(rows["gpus"].to_numpy(dtype=float))
+    lead = np.log(rows["transfer_s"].to_numpy() / rows["compute_max_s"].to_numpy())
+    over = np.flatnonzero(lead >= 0)
+    if not over.size:
+        return None
+    after = over[0]
+    if after == 0:
+        return float(np.exp(counts[0]))
+    share = -lead[after - 1] / (lead[after] - lead[after - 1])
+    return float(np.exp(counts[after - 1] + share * (counts[after] - counts[after - 1])))
 
 
 @style.theme()
@@ -87,21 +134,21 @@ def wait_ratio(scaling: pd.DataFrame) -> Figure:
 
     The interval spans wait_lo / compute_hi to wait_hi / compute_lo: at least as wide as the ratio's own.
     """
-    table = _over_compute(scaling, "wait_s")
+    table = series.over_compute(scaling, "wait_s")
     families = style.families_of(scaling)
     looks = style.section_looks(scaling)
     figure, panels = style.panels(len(families), 2, 3.1)
     for axes, (sections, experiments) in zip(panels, families.items(), strict=True):
         lines = style.experiment_lines(experiments)
         for experiment, section in ((e, s) for e in experiments for s in looks if s in sections):
-            points = _points(table, experiment, section, "value", "wait over compute", numbers.percent)
+            points = series.points(table, experiment, section, "value", "wait over compute", numbers.percent)
             style.draw_series(axes, points, replace(looks[section], line=lines[experiment]))
         style.gpu_axis(axes, scaling.loc[scaling["experiment"].isin(experiments), "gpus"])
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(style.PERCENT)
         axes.set_title(numbers.listed(experiments))
         axes.set_ylabel("wait over compute")
-    style.legend(figure, _series_handles(scaling, families), _any_oversubscribed(scaling))
+    style.legend(figure, series.handles(scaling, families), scaling)
     return figure
 
 
@@ -128,6 +175,7 @@ class FigureSpec(NamedTuple):
 FIGURES = {
     "cost": FigureSpec(cost, "What the same work costs in GPU-seconds", "cost.rst"),
     "times": FigureSpec(times, "Compute, transfer and wait in seconds", "times.rst"),
+    "crossing": FigureSpec(crossing, "Compute against transfer", "crossing.rst"),
     "wait_ratio": FigureSpec(wait_ratio, "Wait over compute", "wait_ratio.rst"),
     "wait_causes": FigureSpec(wait_causes, "Why GPUs wait", "wait_causes.rst"),
     "load_balance": FigureSpec(load_balance, "Load balance", "load_balance.rst"),
@@ -170,7 +218,7 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
         rows = scaling[scaling["experiment"] == experiment]
         for section in [*style.sections_of(rows), TOTAL]:
             style.draw_series(
-                axes, _points(scaling, experiment, section, column, words, numbers.percent), looks[section]
+                axes, series.points(scaling, experiment, section, column, words, numbers.percent), looks[section]
             )
         style.gpu_axis(axes, rows["gpus"])
         axes.set_title(experiment)
@@ -179,69 +227,5 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
     panels[0].yaxis.set_major_formatter(style.PERCENT)
     panels[0].set_ylabel(words)
     handles = {(name if name != TOTAL else "combined"): style.line_handle(look) for name, look in looks.items()}
-    style.legend(figure, handles, _any_oversubscribed(scaling))
+    style.legend(figure, handles, scaling)
     return figure
-
-
-def _points(
-    scaling: pd.DataFrame, experiment: str, section: str, column: str, words: str, form: numbers.Form
-) -> pd.DataFrame:
-    """One series for `style.draw_series`; a point's hover text names it, its value and its interval."""
-    rows = scaling[(scaling["experiment"] == experiment) & (scaling["section"] == section)]
-    points = rows[["experiment", "section", "gpus", "oversubscribed"]].assign(
-        value=rows[column], lo=rows[f"{column}_lo"], hi=rows[f"{column}_hi"]
-    )
-    hover = []
-    for row, point in zip(rows.to_dict("records"), points.to_dict("records"), strict=True):
-        lo, hi = point["lo"], point["hi"]
-        spread = "" if np.isnan(lo) else f" ({form(lo)} to {form(hi)})"
-        said = f"{words} {form(point['value'])}{spread}, {row['iterations']} iterations"
-        hover.append(f"{style.where(row)}: {said}{style.flag(row)}")
-    return points.assign(hover=hover)
-
-
-def _over_compute(scaling: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The table with value, value_lo, value_hi: a time over compute, with outer bounds for its interval."""
-    return scaling.assign(
-        value=scaling[column] / scaling["compute_s"],
-        value_lo=scaling[f"{column}_lo"] / scaling["compute_s_hi"],
-        value_hi=scaling[f"{column}_hi"] / scaling["compute_s_lo"],
-    )
-
-
-def _for_log_axis(points: pd.DataFrame) -> pd.DataFrame:
-    """Points a log axis can show: a zero is left out, an interval that reaches zero ends at a tenth of the value."""
-    shown = points[points["value"] > 0]
-    return shown.assign(lo=shown["lo"].where(shown["lo"] > 0, shown["value"] / 10).where(shown["lo"].notna()))
-
-
-def _log_seconds(axes: Axes, rows: pd.DataFrame, column: str) -> None:
-    style.gpu_axis(axes, rows["gpus"])
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.tick_params(axis="y", labelleft=True)
-    zeros = sorted(rows.loc[(rows["section"] != TOTAL) & (rows[column] == 0), "gpus"].unique())
-    if zeros:
-        counts = numbers.listed([str(count) for count in zeros])
-        note = f"zero at {counts} GPU{'s' if zeros != [1] else ''}: not drawn"
-        axes.set_title(note, loc="right", fontsize=8, fontweight="normal", color=style.MUTED)
-
-
-def _series_handles(scaling: pd.DataFrame, families: dict[tuple[str, ...], list[str]]) -> dict[str, Line2D]:
-    """Legend of panels that hold several experiments: a colour per section, a line style per experiment."""
-    looks = style.section_looks(scaling)
-    sections = {name: style.line_handle(look) for name, look in looks.items() if name != TOTAL}
-    sharing: dict[style.Line, list[str]] = {}
-    for experiments in families.values():
-        for name, line in style.experiment_lines(experiments).items():
-            sharing.setdefault(line, []).append(name)
-    dashes = {
-        ", ".join(names): style.line_handle(style.Look(style.MUTED, line=line), marker=False)
-        for line, names in sharing.items()
-    }
-    return sections | dashes
-
-
-def _any_oversubscribed(scaling: pd.DataFrame) -> bool:
-    return bool(scaling["oversubscribed"].any())

@@ -165,6 +165,11 @@ def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
     axes.set_xlabel("GPUs")
 
 
+def note(axes: Axes, text: str) -> None:
+    """A remark at the top right of a panel."""
+    axes.set_title(text, loc="right", fontsize=8, fontweight="normal", color=MUTED)
+
+
 def tag(experiment: str, section: str = "", hover: str = "") -> str:
     """The id of an artist: `svg.annotate` turns it into what the page switches on and off and shows on hover."""
     return TAG + quote(json.dumps([experiment, section, hover]))
@@ -192,9 +197,9 @@ def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
         axes.plot(point["gpus"], point["value"], color=look.colour, zorder=3, gid=gid, **marker)
 
 
-def legend(figure: Figure, handles: Mapping[str, Line2D | Patch], oversubscribed: bool) -> None:
+def legend(figure: Figure, handles: Mapping[str, Line2D | Patch], scaling: pd.DataFrame) -> None:
     """One legend below the panels; it explains hollow points where there are any."""
-    if oversubscribed:
+    if scaling["oversubscribed"].any():
         hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 5.5, "linestyle": "none"}
         handles = {**handles, "hollow: oversubscribed, more ranks than cores": Line2D([], [], color=INK, **hollow)}
     columns = len(handles) if len(handles) <= 5 else math.ceil(len(handles) / 2)

@@ -98,6 +98,29 @@ def test_an_interval_that_reaches_zero_stays_on_the_log_axis(laptop: pd.DataFram
     assert all(0 < low < high for _, low, high in intervals(axes))
 
 
+@pytest.mark.parametrize(
+    ("transfer", "meet"),
+    [((0, 0.2, 0.2, 0.2), 5.0), ((0, 0, 0, 0), None), ((0, 1, 1, 1), 2.0)],
+)
+def test_compute_and_transfer_meet(transfer: tuple[float, ...], meet: float | None) -> None:
+    """Compute is 1/n; a constant transfer of 0.2 meets it at 5 GPUs, exactly so on logarithmic axes."""
+    counts = (1, 2, 4, 8)
+    total = pd.DataFrame({"gpus": counts, "compute_max_s": [1 / n for n in counts], "transfer_s": transfer})
+    assert figures.meeting(total) == (None if meet is None else pytest.approx(meet))
+
+
+def test_the_published_race_is_not_yet_over(cluster: pd.DataFrame) -> None:
+    """In 2D inference, compute of the slowest rank is just above transfer at 64; oversubscribed points do not count."""
+    axes = panel(figures.crossing(cluster), "inference_2d")
+    assert axes.get_title(loc="right") == "do not meet"
+    total = of(cluster, "inference_2d", TOTAL)
+    assert {(64.0, total["compute_max_s"].iloc[-1]), (64.0, total["transfer_s"].iloc[-1])} <= set(marks(axes))
+    slow = cluster.assign(transfer_s=cluster["transfer_s"].where(cluster["gpus"] < 64, 9.0))
+    assert panel(figures.crossing(slow), "inference_2d").get_title(loc="right").startswith("meet at ")
+    shared = slow.assign(oversubscribed=slow["gpus"] == 64)
+    assert panel(figures.crossing(shared), "inference_2d").get_title(loc="right") == "do not meet"
+
+
 def test_wait_ratio_divides_wait_by_compute_with_outer_bounds(laptop: pd.DataFrame) -> None:
     axes = panel(figures.wait_ratio(laptop), "inference_2d")
     row = of(laptop, "inference_2d", "denoiser").set_index("gpus").loc[2]
