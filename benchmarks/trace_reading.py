@@ -77,7 +77,9 @@ def step_events(step: int, rank: int) -> Iterator[str]:
 def _launched(number: int, at: int, stream: int, rank: int) -> Iterator[str]:
     external = f'"External id": {number}'
     for depth, name in enumerate(("aten::add", "aten::empty", "aten::to", "aten::_to_copy")):
-        args = f'{external},"Record function id": {number}, "Sequence number": {number}, "Fwd thread id": 0, "Ev Idx": 1'
+        args = (
+            f'{external},"Record function id": {number}, "Sequence number": {number}, "Fwd thread id": 0, "Ev Idx": 1'
+        )
         yield _complete("cpu_op", name, 4000, 4000, at + depth, 30 - depth, args)
     for call in ("cudaStreamIsCapturing", "cudaLaunchKernel"):
         correlation = number if call == "cudaLaunchKernel" else number + 1_000_000_000
@@ -195,7 +197,10 @@ def linearity(folder: Path, scale: float) -> None:
         for rank in range(ranks):
             write_trace(job / f"rank-{rank:04d}.json", 10 * scale, rank, ranks)
         seconds = measure(READ_JOB, job, 1)["seconds"]
-        row(f"{ranks} ranks of {10 * scale:.0f} MB, one core", f"{seconds:.2f} s, {1000 * seconds / ranks:.1f} ms a rank")
+        row(
+            f"{ranks} ranks of {10 * scale:.0f} MB, one core",
+            f"{seconds:.2f} s, {1000 * seconds / ranks:.1f} ms a rank",
+        )
         subprocess.run(["rm", "-r", str(job)], check=True)
 
 

@@ -41,7 +41,6 @@ _OPS = {
     "coalesced": COALESCED,
 }
 
-_LAUNCHER = re.compile(r"^(nccl|rccl)\w*?kernel_?", re.IGNORECASE)
 _BACKEND = re.compile(r"^(gloo|nccl|mpi|ucc|xccl|hccl):")
 
 _BYTES = {
@@ -74,16 +73,13 @@ def operation(name: str) -> str:
 
     UNKNOWN where it spells none.
     """
-    stem = _BACKEND.sub("", name)
-    if _LAUNCHER.match(stem):
-        stem = _LAUNCHER.sub("", stem)
-    letters = re.sub(r"[^a-z]", "", stem.split("(")[0].lower())
+    letters = re.sub(r"[^a-z]", "", _BACKEND.sub("", name).split("(")[0].lower())
     return next((op for spelling, op in _OPS.items() if spelling in letters), UNKNOWN)
 
 
 def element_bytes(dtype: str) -> int:
     """Bytes of one element, from either of torch's spellings ("Float", "c10::Half", "long int"); -1 if unknown."""
-    letters = re.sub(r"^c10::|[^a-z0-9]", "", dtype.lower().replace("c10::", ""))
+    letters = re.sub(r"c10::|[^a-z0-9]", "", dtype.lower())
     return 1 if letters.startswith("float8") else _BYTES.get(letters, -1)
 
 

@@ -71,12 +71,12 @@ def clip(disjoint: Intervals, start: int, end: int) -> Intervals:
 
 
 def containing(starts: NDArray[np.int64], ends: NDArray[np.int64], times: ArrayLike) -> NDArray[np.int64]:
-    """Index of the disjoint sorted interval [starts[i], ends[i]] that holds each time, -1 where none does."""
+    """Index of the disjoint sorted interval [starts[i], ends[i]) that holds each time, -1 where none does."""
     times = np.asarray(times, np.int64)
     if len(starts) == 0:
         return np.full(times.shape, -1, np.int64)
     index = np.searchsorted(starts, times, side="right") - 1
-    return np.where((index >= 0) & (times <= ends[index]), index, -1)
+    return np.where((index >= 0) & (times < ends[index]), index, -1)
 
 
 def _covered_before(disjoint: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -20,6 +20,9 @@ from trisect.trace.rank import RankTables, read_rank
 
 SUFFIXES = (".json", ".json.gz")
 
+WORTH_A_PROCESS = 100_000_000
+"""Bytes of text: less is read sooner than processes start."""
+
 
 def read_job(
     source: Path | Sequence[Path],
@@ -34,7 +37,7 @@ def read_job(
         source: a folder, of which files that end in .json or .json.gz are read, or the files.
         sections: names of the annotations to measure; None measures each iteration whole, as "iteration".
         iteration: iterations are the annotations of this name, or of this name, "#" and their number.
-        workers: processes to read with; None takes the cores this process may use.
+        workers: processes to read with, where the files are large; None takes the cores this process may use.
 
     Raises:
         TrisectError: there is no trace, a file is damaged beyond mending, or the files are not one job's.
@@ -72,7 +75,7 @@ def _read_all(
 ) -> list[RankTables]:
     read = partial(read_rank, sections=sections, iteration=iteration)
     workers = min(workers or len(os.sched_getaffinity(0)), len(paths))
-    if workers == 1:
+    if workers == 1 or sum(_text_bytes(path) for path in paths) < WORTH_A_PROCESS:
         return [read(path) for path in paths]
     largest_first = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
@@ -82,6 +85,11 @@ def _read_all(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _text_bytes(path: Path) -> int:
+    """About how much text a file holds; traces compress to a tenth."""
+    return path.stat().st_size * (10 if path.suffix == ".gz" else 1)
 
 
 def _by_rank(ranks: list[RankTables]) -> list[RankTables]:

@@ -30,6 +30,9 @@ _STRAY_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _QUOTE = re.compile(r'"')
 _AFTER_STRING = re.compile(r'\s*(?:[:}\]]|,\s*["{\[\d\-+a-zA-Z]|$)')
 
+_SWALLOWED = re.compile(r'[,{\[]\s*"|"\s*[:\-\d]')
+"""In what was taken for one string: the remains of two, with a quote or colon between them lost."""
+
 _event = msgspec.json.Decoder(Event)
 
 
@@ -133,6 +136,8 @@ def _mend_string(text: str, repairs: Counter[str]) -> str:
     stray = sum(match[1] is None for match in _ESCAPE.finditer(text))
     text = _ESCAPE.sub(lambda match: match[0] if match[1] else "\\\\", text)
     quotes = len(re.findall(r'(?<!\\)(?:\\\\)*"', text))
+    if quotes and _SWALLOWED.search(text):
+        return text  # with its quotes bare, so that nothing decodes it
     text = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', text)
     text, control = _CONTROL.subn(" ", text)
     _count(repairs, stray_backslash=stray, stray_quote=quotes, control_character=control)
@@ -164,9 +169,11 @@ def _keep_typed(values: dict[str, Any], struct: type[msgspec.Struct], repairs: C
             kept[name] = values[name]
             continue
         try:
-            kept[name] = msgspec.to_builtins(msgspec.convert(values[name], types[field.name], strict=False))
+            converted = msgspec.convert(values[name], types[field.name], strict=False)
         except msgspec.ValidationError:
             repairs["bad_value"] += 1
+        else:
+            kept[name] = values[name] if isinstance(values[name], dict) else converted
     return kept
 
 
