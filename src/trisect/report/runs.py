@@ -19,7 +19,7 @@ from trisect.report import numbers
 def rerun_command(experiment: str, gpus: int, results: Path) -> str:
     """The command that measures one run again, and nothing else."""
     target = Layout(results).run(experiment, gpus).decomposition
-    return f"snakemake {shlex.quote(str(target))} --forcerun benchmark"
+    return f"snakemake --forcerun benchmark -- {shlex.quote(str(target))}"
 
 
 def redraw_command(figure: str, results: Path) -> str:

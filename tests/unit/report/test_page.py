@@ -104,7 +104,7 @@ def test_ids_are_unique_and_references_resolve(parsed: Elements) -> None:
 
 def test_missing_runs_are_listed_with_their_reason(parsed: Elements) -> None:
     assert "inference_3d at 2 : rank 1 was killed by signal 9" in parsed.text
-    assert "snakemake results/inference_3d/gpus-2/decomposition.csv --forcerun benchmark" in parsed.text
+    assert "snakemake --forcerun benchmark -- results/inference_3d/gpus-2/decomposition.csv" in parsed.text
 
 
 def test_nothing_is_said_to_be_missing_when_nothing_is(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
@@ -138,7 +138,7 @@ def test_each_run_says_what_it_ran_on_and_how_to_run_it_again(parsed: Elements) 
         "load balance that whole pieces allow tiles 100 %, operators 50 %",
         "oversubscribed yes: ranks shared cores, which looks like scaling loss",
         "deepinv 0.5.0, nccl 2.27.5, torch 2.10.0+cu128, trisect 0.1.0",
-        "snakemake results/training_2d/gpus-4/decomposition.csv --forcerun benchmark",
+        "snakemake --forcerun benchmark -- results/training_2d/gpus-4/decomposition.csv",
         '"seed": 7',
     ):
         assert words in parsed.text
@@ -202,4 +202,4 @@ def test_html_in_names_reasons_and_values_is_text(laptop: pd.DataFrame) -> None:
 
 def test_paths_with_spaces_are_quoted_for_the_shell(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
     text = Elements(rendered(laptop, drawings, results=Path("my results"))).text
-    assert "snakemake 'my results/inference_2d/gpus-1/decomposition.csv' --forcerun benchmark" in text
+    assert "snakemake --forcerun benchmark -- 'my results/inference_2d/gpus-1/decomposition.csv'" in text
