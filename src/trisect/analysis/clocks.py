@@ -1,8 +1,7 @@
 """Ranks' clocks on one scale, from collectives that end everywhere at nearly the same moment.
 
-Each rank's difference to the first rank at the ends of shared collectives is fitted by a line: an offset and a
-drift. The line is Theil's (median of slopes, then median of offsets), with each collective of the first half
-joined to one of the second, so that a few late ends do not move it and the cost is linear in ranks.
+How near depends on the collective: where compute follows at once, a rank that is done can hold up one that is not.
+So the fit uses the places in an iteration whose collectives, over all iterations, end most nearly together.
 """
 
 from __future__ import annotations
@@ -17,8 +16,16 @@ from trisect.tables import ALL_TO_ALL
 
 Values = npt.NDArray[np.float64]
 
-MIN_LARGE = 4
-"""With fewer large collectives than this, small ones are used too: a line through two points has no residual."""
+MIN_ENDS = 4
+"""A place in the iteration is judged by its ends only if there are so many."""
+
+TIGHT = 2
+"""Places are used whose residual is at most so many times the best one's."""
+
+DRIFT_GAIN = 2
+"""A drift is believed if it makes a rank's residual so many times smaller than an offset alone does."""
+
+QUANTILE = 0.95
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Clocks:
     origin_ns: npt.NDArray[np.int64]
     offset_ns: Values
     drift: Values  # 5e-5 is 50 ppm
-    residual_ns: float  # 95 % of the ends used lie within this of the lines
+    residual_ns: float  # QUANTILE of the ends used lie within this of where the fit puts them
     collectives: int  # used for the fit
 
     def align(self, rank: pd.Series, time_ns: pd.Series) -> Values:
@@ -47,7 +54,7 @@ def align(paired: pd.DataFrame, world_size: int) -> Clocks | None:
     """Fit the clocks.
 
     Args:
-        paired: rows of `pairing.pair` and `pairing.pair_outside`, with a `pair` number that is unique over both.
+        paired: rows of `pairing.pair`, in sections and outside.
         world_size: the number of ranks.
 
     Returns:
@@ -56,21 +63,47 @@ def align(paired: pd.DataFrame, world_size: int) -> Clocks | None:
     rows = paired[paired["op"].isin(ALL_TO_ALL) & (paired["group_size"] == world_size)]
     if rows.empty:
         return None
-    large = rows[rows["bytes"] >= max(1, rows["bytes"].max() / 2)]
-    rows = large if large["pair"].nunique() >= MIN_LARGE else rows
-    ends = rows.pivot(index="pair", columns="rank", values="end_ns").sort_values(rows["rank"].min())
+    ends = rows.pivot(index=["slot", "pair"], columns="rank", values="end_ns").sort_values(rows["rank"].min())
     origin = ends.iloc[0].to_numpy()
-    here = (ends.to_numpy() - origin).astype(float)  # collectives x ranks
+    here = (ends.to_numpy() - origin).astype(float)
+    used = here[_tight(here, ends.index.get_level_values("slot").to_numpy())]
+    offset, drift = _fit(used)
+    residual = float(_spread(used, offset, drift).max())
+    return Clocks(ends.columns.to_numpy(), origin, offset, drift, residual, len(used))
+
+
+def _tight(here: Values, slot: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which ends to use; `here` has shape (collectives, ranks), in order of time, `slot` is the place of each."""
+    sizes = np.bincount(slot)
+    judged = np.flatnonzero(sizes >= MIN_ENDS)
+    if not len(judged):
+        return np.ones(len(slot), dtype=bool)
+    ends = [here[slot == one] for one in judged]
+    residual = np.array([_spread(one, *_fit(one)).max() for one in ends])
+    return np.isin(slot, judged[residual <= TIGHT * residual.min()])
+
+
+def _fit(here: Values) -> tuple[Values, Values]:
+    """Offset and drift of every rank against the first.
+
+    Medians throughout, so that a few late ends move nothing: the drift is Theil's slope with each end of the first half
+    joined to one of the second, which keeps the cost linear.
+    """
     behind = here - here[:, :1]
     half = len(here) // 2
     drift = np.zeros(here.shape[1])
     if half:
-        run = here[-half:] - here[:half]
-        drift = np.median(np.divide(behind[-half:] - behind[:half], run, out=np.zeros_like(run), where=run > 0), axis=0)
-    offset = np.median(behind - drift * here, axis=0)
-    residual = np.abs(behind - drift * here - offset)[:, 1:]
-    spread = float(np.quantile(residual, 0.95)) if residual.size else 0.0
-    return Clocks(ends.columns.to_numpy(), origin, offset, drift, spread, len(ends))
+        run, rise = here[-half:] - here[:half], behind[-half:] - behind[:half]
+        drift = np.median(np.divide(rise, run, out=np.zeros_like(run), where=run > 0), axis=0)
+    offset, level = np.median(behind - drift * here, axis=0), np.median(behind, axis=0)
+    believed = _spread(here, level, np.zeros_like(drift)) > DRIFT_GAIN * _spread(here, offset, drift)
+    return np.where(believed, offset, level), np.where(believed, drift, 0)
+
+
+def _spread(here: Values, offset: Values, drift: Values) -> Values:
+    """Within what the ends agree, by rank."""
+    spread: Values = np.quantile(np.abs(here - here[:, :1] - drift * here - offset), QUANTILE, axis=0)
+    return spread
 
 
 def end_spread(paired: pd.DataFrame, clocks: Clocks) -> pd.Series:

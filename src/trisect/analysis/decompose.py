@@ -59,9 +59,9 @@ def decompose(trace: Trace) -> Decomposition:
     """
     trace, cut_back = pairing.share_iterations(trace)
     world_size = int(trace.readings["rank"].nunique())
-    paired = pairing.pair(trace.collectives, world_size)
+    paired, outside = pairing.pair(trace.collectives, world_size)
     exposed = waits.expose(paired, trace.sections)
-    clock = _clock(paired, trace.collectives, world_size)
+    clock = clocks.align(pd.concat([paired, outside]), world_size)
     per_rank = _per_rank(trace.sections, exposed)
     steps = pd.Index(sorted(per_rank["iteration"].unique()))
     slots = waits.slots(exposed, steps, world_size)
@@ -77,12 +77,6 @@ def decompose(trace: Trace) -> Decomposition:
         findings=cut_back + doubts,
         clock_residual_s=clock.residual_ns / 1e9 if clock else float("nan"),
     )
-
-
-def _clock(paired: pd.DataFrame, collectives: pd.DataFrame, world_size: int) -> clocks.Clocks | None:
-    outside = pairing.pair_outside(collectives, world_size)
-    both = pd.concat([paired, outside.assign(pair=outside["pair"] + len(paired))])
-    return clocks.align(both, world_size)
 
 
 def _per_rank(sections: pd.DataFrame, exposed: pd.DataFrame) -> pd.DataFrame:

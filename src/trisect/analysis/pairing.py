@@ -67,41 +67,34 @@ def _check_sections(sections: pd.DataFrame, everyone: list[int]) -> None:
     )
 
 
-def pair(collectives: pd.DataFrame, world_size: int) -> pd.DataFrame:
-    """Pair the collectives that ran in a section.
+def pair(collectives: pd.DataFrame, world_size: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Pair the collectives.
 
     Args:
         collectives: tables.COLLECTIVES, of iterations that all ranks share.
         world_size: the number of ranks.
 
     Returns:
-        Those rows, by rank and start, and three columns more: `pair`, equal for the rows of one collective;
-        `slot`, equal for the collectives that have the same place in different iterations; `paired`, false for
-        send and recv, which are left alone: a pair each, because a trace does not say who the other end was.
+        Those in a section and those outside, such as closing barriers, by rank and start, with three columns more:
+        `pair`, equal for the rows of one collective; `slot`, equal for those that have the same place in different
+        iterations; `paired`, false for send and recv, which are left alone, a pair each, because a trace does not say
+        who the other end was. Outside, kinds that do not pair throughout an iteration are left out: they serve the
+        clocks alone, so leaving some out is safe and guessing is not.
 
     Raises:
-        TrisectError: a collective without a partner on some rank of its group.
+        TrisectError: a collective in a section without a partner on some rank of its group.
     """
-    rows = _place(collectives[collectives["section"] != OUTSIDE])
-    _check_world(rows, world_size)
-    count = rows.groupby("pair")["rank"].transform("size")
-    wrong = rows[rows["paired"] & (count != rows["group_size"])]
+    rows = _place(collectives)
+    outside = rows["section"] == OUTSIDE
+    inside = rows[~outside]
+    _check_world(inside, world_size)
+    full = ~rows["paired"] | (rows.groupby("pair")["rank"].transform("size") == rows["group_size"])
+    wrong = inside[~full[~outside]]
     if not wrong.empty:
-        _refuse(wrong, rows)
-    return rows.drop(columns=["size", "position"])
-
-
-def pair_outside(collectives: pd.DataFrame, world_size: int) -> pd.DataFrame:
-    """Pair what ran between the sections, such as closing barriers, as far as it pairs beyond doubt.
-
-    Returns:
-        As `pair`, without any kind of collective (of one iteration, group, operation and payload) that does not
-        pair throughout: these serve the clocks alone, so leaving some out is safe and guessing is not.
-    """
-    rows = _place(collectives[collectives["section"] == OUTSIDE])
-    full = rows["paired"] & (rows.groupby("pair")["rank"].transform("size") == world_size)
-    sound = full.groupby([rows[name] for name in _PLACE]).transform("all")
-    return rows[sound.astype(bool)].drop(columns=["size", "position"])
+        _refuse(wrong, inside)
+    sound = full.groupby([rows[name] for name in _PLACE]).transform("all").astype(bool)
+    scratch = ["size", "position"]
+    return inside.drop(columns=scratch), rows[outside & sound].drop(columns=scratch)
 
 
 def _place(collectives: pd.DataFrame) -> pd.DataFrame:

@@ -6,12 +6,13 @@ import pytest
 from known import MS, job_of, trace_of
 
 from trisect.analysis import clocks, pairing, waits
+from trisect.trace.truth import Exchange, Job, Section
 
 MANY = [(3, 5, 4)] * 20
 
 
 def aligned(job):
-    rows = pairing.pair(trace_of(job).collectives, job.world_size)
+    rows, _ = pairing.pair(trace_of(job).collectives, job.world_size)
     return rows, clocks.align(rows, job.world_size)
 
 
@@ -36,12 +37,33 @@ def test_late_ends_do_not_move_the_line_but_show_in_the_residual():
     assert found.residual_ns == pytest.approx(3 * MS, rel=1e-3)  # 10 % of the ends used, so above the 95 % line
 
 
-def test_large_collectives_are_preferred_and_small_ones_serve_where_they_are_few():
+def scattered(rows, rng, sigma_ns):
+    """Every end but the first rank's moved by noise."""
+    noise = rng.normal(0, sigma_ns, len(rows)).astype(int)
+    return rows.assign(end_ns=rows["end_ns"] + np.where(rows["rank"] > 0, noise, 0))
+
+
+def test_the_place_with_the_tightest_ends_is_used():
+    exchanges = (Exchange(3 * MS, MS), Exchange(3 * MS, MS, payload_bytes=8))
+    rows, _ = pairing.pair(trace_of(Job(3, ((Section("s", exchanges),),) * 20, offset_ns=(0, 500, 0))).collectives, 3)
+    rng = np.random.default_rng(0)
+    loose = pd.concat([scattered(part, rng, 1e5 if size == 4096 else 10) for size, part in rows.groupby("bytes")])
+    found = clocks.align(loose, 3)
+    assert found.collectives == 20
+    assert found.residual_ns < 50
+    true_ns = found.origin_ns - found.origin_ns[0] + found.offset_ns
+    assert list(true_ns) == pytest.approx([0, 500, 0], abs=10)
+
+
+def test_places_seen_too_few_times_are_not_judged():
+    rows, _ = aligned(job_of(*MANY[:3]))
+    assert clocks.align(rows, 3).collectives == 3
+
+
+def test_noise_is_not_taken_for_drift():
     rows, _ = aligned(job_of(*MANY))
-    small = rows["iteration"] % 2 == 0
-    assert clocks.align(rows.assign(bytes=rows["bytes"].mask(small, 8)), 3).collectives == 10
-    few = rows["iteration"] > 5
-    assert clocks.align(rows.assign(bytes=rows["bytes"].mask(few, 8)), 3).collectives == 20
+    found = clocks.align(scattered(rows, np.random.default_rng(0), 1e4), 3)
+    assert list(found.drift) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("change", [{"op": "broadcast"}, {"group_size": 2}])
@@ -58,7 +80,7 @@ def test_one_collective_gives_offsets_without_drift():
 
 def test_both_ways_to_find_the_wait_agree_only_where_ends_coincide():
     trace = trace_of(job_of((3, 5), (4, 9), (3, 5), (4, 9), offset_ns=(0, 10**9)))
-    exposed = waits.expose(pairing.pair(trace.collectives, 2), trace.sections)
+    exposed = waits.expose(pairing.pair(trace.collectives, 2)[0], trace.sections)
     found = clocks.wait_by_clock(exposed, clocks.align(exposed, 2))
     assert found.loc["s", "by_clock"] == pytest.approx((2 + 5 + 2 + 5) / 2 * 1e-3, abs=1e-8)
     assert found.loc["s", "by_duration"] == pytest.approx((2 + 5 + 2 + 5) / 2 * 1e-3, rel=1e-12)

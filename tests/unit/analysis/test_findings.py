@@ -57,13 +57,16 @@ def test_few_iterations(count, text):
 
 @pytest.mark.parametrize(("later_ms", "said"), [(0.19, False), (0.21, True)])
 def test_late_start_uncertain_where_small_ends_do_not_coincide(later_ms, said):
-    # The clocks rest on the large collective. The small one comes later on rank 1 and lasts as long: by its duration
-    # nobody waits for it, by the clocks rank 0 does, 0.1 ms in the mean over ranks: 1 % of the span of 10 ms.
+    # The clocks rest on the large collective. The small one comes later on rank 1 every other time and lasts as long:
+    # by its duration nobody waits for it, by the clocks rank 0 does, in the mean over ranks and iterations 0.1 ms: 1 %
+    # of the span of 10 ms.
     exchanges = (Exchange((3 * MS, 5 * MS), MS), Exchange(3 * MS, MS, payload_bytes=8))
-    trace = trace_of(Job(2, ((Section("s", exchanges),),) * 5))
+    trace = trace_of(Job(2, ((Section("s", exchanges),),) * 6))
     for frame, columns in ((trace.collectives, ["start_ns", "end_ns"]), (trace.sections, ["end_ns"])):
-        late = (frame["rank"] == 1) & (frame["bytes"] == 8 if "bytes" in frame else True)
-        frame.loc[late, columns] += int(later_ms * MS)
+        late = (
+            (frame["rank"] == 1) & (frame["iteration"] % 2 == 0) & (frame["bytes"] == 8 if "bytes" in frame else True)
+        )
+        frame.loc[late, columns] += int(2 * later_ms * MS)
     assert mentions(found(trace), "late start is uncertain") == said
 
 

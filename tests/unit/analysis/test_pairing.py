@@ -21,7 +21,7 @@ def collectives(job=JOB):
 
 @pytest.mark.parametrize("flavour", ["gloo", "nccl"])
 def test_every_rank_has_its_row_in_every_pair(flavour):
-    paired = pairing.pair(collectives(replace(JOB, flavour=flavour)), 3)
+    paired, _ = pairing.pair(collectives(replace(JOB, flavour=flavour)), 3)
     members = paired.groupby("pair")["rank"].agg(list)
     assert len(members) == 6
     assert all(ranks == [0, 1, 2] for ranks in members)
@@ -33,7 +33,7 @@ def test_without_sequence_numbers_order_among_equal_ones_decides():
     rows = collectives()
     swapped = (rows["rank"] == 1) & (rows["iteration"] == 3)  # two worker threads started them in the other order
     rows.loc[swapped, "start_ns"] = rows.loc[swapped, "start_ns"].to_numpy()[::-1]
-    paired = pairing.pair(rows, 3)
+    paired, _ = pairing.pair(rows, 3)
     assert (paired.groupby("pair")["bytes"].nunique() == 1).all()
 
 
@@ -78,15 +78,18 @@ def test_two_groups_under_one_name_are_refused():
 def test_uneven_all_to_all_pairs():
     rows = collectives(replace(JOB, flavour="nccl")).assign(op="all_to_all")
     rows["bytes"] += rows["rank"]
-    assert pairing.pair(rows, 3).groupby("pair")["rank"].agg(list).map(lambda ranks: ranks == [0, 1, 2]).all()
+    paired, _ = pairing.pair(rows, 3)
+    assert paired.groupby("pair")["rank"].agg(list).map(lambda ranks: ranks == [0, 1, 2]).all()
 
 
 def test_what_pairs_in_part_outside_sections_is_left_out():
     rows = collectives(replace(JOB, barrier_ns=MS))
     outside = rows["section"] == OUTSIDE
-    assert pairing.pair_outside(rows, 3)["pair"].nunique() == 3
+    paired, barriers = pairing.pair(rows, 3)
+    assert barriers["pair"].nunique() == 3
+    assert not set(barriers["pair"]) & set(paired["pair"])
     lost = rows.drop(index=rows[outside & (rows["rank"] == 2) & (rows["iteration"] == 4)].index)
-    assert set(pairing.pair_outside(lost, 3)["iteration"]) == {3, 5}
+    assert set(pairing.pair(lost, 3)[1]["iteration"]) == {3, 5}
 
 
 def test_iterations_are_cut_back_to_the_shared_ones_and_said():
