@@ -31,8 +31,7 @@ def stacks(rows: pd.DataFrame, parts: dict[str, style.Look], whole: str, form: n
         axes.set_xticks(counts.index, [str(count) for count in counts["gpus"]])
         axes.set_xlim(-0.7, max(len(counts), 3) - 0.3)
         axes.set_xlabel("GPUs")
-        axes.set_title(experiment)
-        axes.set_gid(style.tag(experiment))
+        style.of_experiment(axes, experiment)
     panels[0].margins(y=0.1)
     panels[0].set_ylim(bottom=0)
     return figure

@@ -45,7 +45,7 @@ def cost(scaling: pd.DataFrame) -> Figure:
     figure = bars.stacks(heights[heights["section"] == TOTAL], style.PARTS, whole="cost")
     for axes in figure.axes:
         axes.axhline(1, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2.5)
-    figure.axes[0].set_ylabel("GPU-seconds, relative")
+    style.label_rows(figure.axes, "GPU-seconds, relative")
     ideal = {"ideal: 1": Line2D([], [], color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)))}
     style.legend(figure, {**bars.handles(style.PARTS), **ideal}, scaling)
     return figure
@@ -58,7 +58,7 @@ def wait_causes(scaling: pd.DataFrame) -> Figure:
     shares = {cause: scaling[column] / scaling["compute_s"] for cause, column in columns.items()}
     heights = series.over_compute(scaling.assign(**shares), "wait_s")
     figure = bars.stacks(heights[heights["section"] == TOTAL], WAIT_CAUSES, whole="value", form=numbers.percent)
-    figure.axes[0].set_ylabel("wait over compute")
+    style.label_rows(figure.axes, "wait over compute")
     figure.axes[0].yaxis.set_major_formatter(style.PERCENT)
     style.legend(figure, bars.handles(WAIT_CAUSES), scaling)
     return figure
@@ -83,7 +83,7 @@ def times(scaling: pd.DataFrame) -> Figure:
             series.note_zeros(axes, rows_shown, f"{part}_s")
             axes.tick_params(axis="y", labelleft=True)
             axes.set_title(part)
-        row[0].set_ylabel(f"{numbers.listed(experiments)}\ns per iteration")
+        style.label_rows(row, numbers.listed(experiments), "s per iteration")
     style.legend(figure, series.handles(scaling, families), scaling)
     return figure
 
@@ -99,13 +99,12 @@ def crossing(scaling: pd.DataFrame) -> Figure:
             points = series.points(scaling, experiment, TOTAL, column, words, numbers.seconds)
             style.draw_series(axes, series.for_log_axis(points), look)
         series.log_seconds(axes, total["gpus"])
-        axes.set_title(experiment)
-        axes.set_gid(style.tag(experiment))
+        style.of_experiment(axes, experiment)
         count = meeting(total[~total["oversubscribed"].astype(bool)])
         style.note(axes, "do not meet" if count is None else f"meet at {count:.0f}")
         if count is not None:
             axes.axvline(count, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)))
-    panels[0].set_ylabel("s per iteration")
+    style.label_rows(panels, "s per iteration")
     style.legend(figure, {words: style.line_handle(look) for words, look in RACE.values()}, scaling)
     return figure
 
@@ -146,7 +145,7 @@ def wait_ratio(scaling: pd.DataFrame) -> Figure:
         style.gpu_axis(axes, scaling.loc[scaling["experiment"].isin(experiments), "gpus"])
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(style.PERCENT)
-        axes.set_title(numbers.listed(experiments))
+        style.title(axes, numbers.listed(experiments))
         axes.set_ylabel("wait over compute")
     style.legend(figure, series.handles(scaling, families), scaling)
     return figure
@@ -221,11 +220,10 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
                 axes, series.points(scaling, experiment, section, column, words, numbers.percent), looks[section]
             )
         style.gpu_axis(axes, rows["gpus"])
-        axes.set_title(experiment)
-        axes.set_gid(style.tag(experiment))
+        style.of_experiment(axes, experiment)
     panels[0].set_ylim(0, 1.05)
     panels[0].yaxis.set_major_formatter(style.PERCENT)
-    panels[0].set_ylabel(words)
+    style.label_rows(panels, words)
     handles = {(name if name != TOTAL else "combined"): style.line_handle(look) for name, look in looks.items()}
     style.legend(figure, handles, scaling)
     return figure

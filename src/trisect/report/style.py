@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -165,6 +166,27 @@ def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
     axes.set_xlabel("GPUs")
 
 
+def title(axes: Axes, text: str) -> None:
+    """A panel's title; a long name breaks into lines rather than run into the next panel."""
+    spec = axes.get_subplotspec()
+    columns = spec.get_gridspec().ncols if spec else 1
+    axes.set_title("\n".join(textwrap.wrap(text, 88 // columns)))
+
+
+def label_rows(panels: Iterable[Axes], *lines: str) -> None:
+    """Name the vertical axis, once a row."""
+    for axes in panels:
+        spec = axes.get_subplotspec()
+        if spec is None or spec.is_first_col():
+            axes.set_ylabel("\n".join(textwrap.fill(line, 40) for line in lines))
+
+
+def of_experiment(axes: Axes, experiment: str) -> None:
+    """Make a panel that of one experiment: its title, and what the page switches on and off."""
+    title(axes, experiment)
+    axes.set_gid(tag(experiment))
+
+
 def note(axes: Axes, text: str) -> None:
     """A remark at the top right of a panel."""
     axes.set_title(text, loc="right", fontsize=8, fontweight="normal", color=MUTED)
@@ -188,6 +210,7 @@ def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     line: dict[str, Any] = {"color": look.colour, "linestyle": look.line, "linewidth": look.width}
     sns.lineplot(data=points, x="gpus", y="value", ax=axes, errorbar=None, legend=False, **line)
     axes.lines[-1].set_gid(untitled)
+    axes.set_ylabel("")
     marker: dict[str, Any] = {"marker": look.marker, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
     for point in points.to_dict("records"):
         if not math.isnan(point["lo"]) and not math.isnan(point["hi"]):

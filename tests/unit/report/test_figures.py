@@ -221,3 +221,13 @@ def test_a_bad_request_is_one_clear_line(change: str, laptop: pd.DataFrame) -> N
             figures.draw("cost", laptop.drop(columns="cost"))
         else:
             figures.draw("cost", laptop.iloc[:0])
+
+
+def test_long_names_break_into_lines_and_every_row_is_labelled(cluster: pd.DataFrame) -> None:
+    """Eight experiments make two rows of panels."""
+    again = [cluster.assign(experiment=cluster["experiment"] + suffix) for suffix in ("", "_with_a_long_name")]
+    figure = figures.load_balance(pd.concat(again, ignore_index=True))
+    assert [axes.get_ylabel() for axes in figure.axes] == ["load balance", "", "", ""] * 2
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[4].replace("\n", "") == "inference_2d_with_a_long_name"
+    assert max(len(line) for title in titles for line in title.split("\n")) <= 22
