@@ -23,8 +23,9 @@ def _decompose_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--section",
         metavar="NAME",
-        action="append",
-        help="a record_function name to measure; give it again for more (default: each iteration is one section)",
+        nargs="+",
+        action="extend",
+        help="record_function names to measure, after DIR (default: each iteration is one section)",
     )
     parser.add_argument(
         "--iteration",

@@ -10,7 +10,7 @@ import pandas as pd
 
 from trisect.analysis import clocks, findings, pairing, pop, spread, waits
 from trisect.errors import TrisectError
-from trisect.tables import ALL_TO_ALL, DECOMPOSITION, EFFICIENCIES, TIMES, TOTAL, Trace
+from trisect.tables import DECOMPOSITION, EFFICIENCIES, TIMES, TOTAL, Trace
 
 Values = npt.NDArray[np.float64]
 
@@ -58,6 +58,9 @@ def decompose(trace: Trace) -> Decomposition:
             or more communication than time in a section.
     """
     trace, cut_back = pairing.share_iterations(trace)
+    names = list(dict.fromkeys(trace.sections.sort_values(["rank", "start_ns"])["section"]))
+    if TOTAL in names:
+        raise TrisectError(f"a section is named {TOTAL!r}, as the row of all sections is; give it another name")
     world_size = int(trace.readings["rank"].nunique())
     paired, outside = pairing.pair(trace.collectives, world_size)
     exposed = waits.expose(paired, trace.sections)
@@ -66,7 +69,6 @@ def decompose(trace: Trace) -> Decomposition:
     steps = pd.Index(sorted(per_rank["iteration"].unique()))
     slots = waits.slots(exposed, steps, world_size)
     iterations = _per_iteration(per_rank, steps, slots)
-    names = list(dict.fromkeys(trace.sections.sort_values(["rank", "start_ns"])["section"]))
     table = _table(iterations, names, slots, exposed, trace.readings, clock is not None)
     doubts = findings.findings(trace, exposed, iterations, clock, world_size)
     return Decomposition(
@@ -171,7 +173,7 @@ def _traffic(collectives: pd.DataFrame, world_size: int, iterations: int) -> dic
     return {
         "collectives": len(collectives) / world_size / iterations,
         "payload_bytes": known / world_size / iterations,
-        "transfer_is_bound": bool((~collectives["op"].isin(ALL_TO_ALL)).any()),
+        "transfer_is_bound": bool(findings.bounded(collectives).any()),
     }
 
 

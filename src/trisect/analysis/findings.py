@@ -60,11 +60,16 @@ def _few(count: int) -> list[str]:
     return []
 
 
+def bounded(exposed: pd.DataFrame) -> pd.Series:
+    """Which collectives' least exposed time is not their transfer: rooted ones, and send and recv."""
+    return ~exposed["op"].isin(ALL_TO_ALL) & (exposed["group_size"] > 1)
+
+
 def _kinds(exposed: pd.DataFrame) -> list[str]:
     found = []
     for section, rows in exposed.groupby("section", sort=False):
-        kinds = set(rows["op"])
-        if rooted := sorted(kinds - ALL_TO_ALL - POINT_TO_POINT):
+        kinds = set(rows.loc[bounded(rows), "op"])
+        if rooted := sorted(kinds - POINT_TO_POINT):
             share = rows.loc[rows["op"].isin(rooted), "exposed_ns"].sum() / max(1, rows["exposed_ns"].sum())
             found.append(
                 f"Section {section!r} has {', '.join(rooted)} ({share:.1%} of its exposed communication), in which not"

@@ -133,6 +133,11 @@ def test_one_iteration_has_no_bounds_and_two_have():
     assert two["span_s_hi"] == pytest.approx(9e-3)
 
 
+def test_a_section_named_as_the_total_is_refused():
+    with pytest.raises(TrisectError, match="'total'"):
+        decompose(trace_of(job_of((3, 5), name="total")))
+
+
 def test_more_communication_than_section_is_refused():
     trace = trace_of(job_of((3, 5)))
     trace.collectives.loc[1, "start_ns"] -= 10 * MS

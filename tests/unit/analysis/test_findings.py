@@ -32,6 +32,12 @@ def test_a_clean_single_rank_has_nothing_to_say():
     assert found(trace_of(job_of(*[(3,)] * 5))) == []
 
 
+def test_a_single_rank_broadcasts_to_nobody():
+    trace = trace_of(Job(1, ((Section("s", (Exchange(MS, MS, op="broadcast"),)),),) * 5))
+    assert found(trace) == []
+    assert not decompose(trace).table["transfer_is_bound"].any()
+
+
 def test_repairs():
     one = found(changed(repairs=[1, 0], repaired=["bare_nan x1", ""]))[0]
     assert one == "Rank 0: 1 value mended while reading (bare_nan x1): every number here rests on that."

@@ -55,6 +55,14 @@ def test_c_counts_from_the_end_of_the_collective_before():
     assert list(exposed.sort_values(["rank", "start_ns"])["c_ns"]) == [1 * MS, 5 * MS, 5 * MS, 1 * MS]
 
 
+def test_pure_noise_passes_for_imbalance_by_one_over_root_of_iterations():
+    noise = np.random.default_rng(0).normal(10, 1, size=(9, 4000))
+    slot = waits.Slot(noise, 1.0)
+    even = np.full((1, 9), 1 / 9)
+    share = waits.imbalance([slot], even)[0] / waits.arrival_spread([slot], 9).mean()
+    assert share == pytest.approx(1 / 3, rel=0.1)
+
+
 def test_weights_choose_iterations():
     slot = waits.Slot(np.array([[2.0, 6.0], [6.0, 2.0]]), 0.5)
     weights = np.array([[0.5, 0.5], [1.0, 0.0]])
