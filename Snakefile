@@ -6,6 +6,7 @@ from trisect import __version__
 from trisect.config import load
 from trisect.errors import TrisectError
 from trisect.layout import Layout
+from trisect.lock import hold
 from trisect.outlook import require_device
 
 
@@ -24,3 +25,11 @@ rule sweep:
     default_target: True
     input:
         LAYOUT.report,
+
+
+onstart:
+    try:
+        # Unlike Snakemake's own lock it does not outlive a process that was killed.
+        hold(LAYOUT.lock, "another snakemake")
+    except TrisectError as mistake:
+        raise SystemExit(f"trisect: {mistake}")

@@ -35,6 +35,16 @@ class RunLayout:
         """One log per rank, and the launcher's own files below jobs/."""
         return self.folder / "logs"
 
+    @property
+    def jobs(self) -> Path:
+        """One folder per launch: what the launcher and submitit keep about it."""
+        return self.logs / "jobs"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the launcher that works on the run."""
+        return self.logs / "lock"
+
     def log(self, rank: int) -> Path:
         """What one rank printed: standard output and error together."""
         return self.logs / f"rank-{rank:04d}.log"
@@ -92,6 +102,11 @@ class Layout:
     def report(self) -> Path:
         """The page people read."""
         return self.root / "report.html"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the snakemake that works in this folder."""
+        return self.root / ".lock"
 
     def require_writable(self) -> None:
         """Try to write where the results will go, leaving nothing behind.

@@ -1,7 +1,7 @@
 rule benchmark:
+    """Run one experiment at one GPU count and keep a trace per rank."""
     input:
         weights=lambda wildcards: SWEEP.weights(wildcards.experiment),
-    """Run one experiment at one GPU count and keep a trace per rank."""
     output:
         record=RUN.record,
         traces=directory(RUN.traces),

@@ -10,13 +10,13 @@ from trisect.launch import results
 from trisect.launch.job import Job
 from trisect.launch.launch import HANDLED, Interrupted, Launch, Report
 from trisect.launch.local import run_local
-from trisect.launch.lock import locked
 from trisect.launch.owner import Owner
 from trisect.launch.signals import Bell
 from trisect.launch.slurm import run_slurm
 from trisect.launch.submission import forget
 from trisect.launch.verdict import disagreement
 from trisect.layout import RunLayout
+from trisect.lock import locked
 
 __all__ = ["Job", "run"]
 
@@ -47,7 +47,7 @@ def run(job: Job, machine: Machine, layout: RunLayout, report: Report, on_behalf
     _check(job, machine, layout)
     owner = None if on_behalf_of is None else Owner.of(on_behalf_of)
     try:
-        with Bell(HANDLED) as bell, locked(layout.logs / "lock", f"another launcher of {job.name}"):
+        with Bell(HANDLED) as bell, locked(layout.lock, f"another launcher of {job.name}"):
             launch = Launch(job, machine, layout, report, bell, owner)
             attempt = (
                 run_slurm(launch) if machine.launcher == "slurm" else run_local(launch, results.new_folder(launch))

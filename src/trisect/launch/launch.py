@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from trisect.config import Machine
@@ -40,8 +41,10 @@ class Launch:
     def say(self, what: str) -> None:
         """Report it, unless that was the last thing reported."""
         if what != self._said:
-            self.report(f"{self.job.name}: {what}")
             self._said = what
+            # A terminal that is gone or a full disk is no reason to leave a job unattended.
+            with suppress(OSError):
+                self.report(f"{self.job.name}: {what}")
 
     def wait(self, seconds: float) -> None:
         """Sleep.

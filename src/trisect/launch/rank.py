@@ -53,7 +53,7 @@ class Supervisor:
     owner: Owner | None
     """None where the job outlives the launcher."""
     visible_devices: str | None
-    """CUDA_VISIBLE_DEVICES as it should be; None: as the scheduler set it."""
+    """The launcher's CUDA_VISIBLE_DEVICES, which submitit's local executor overwrites; None: not set."""
 
     def __call__(self) -> None:
         """Run this task's rank to its end.
@@ -74,8 +74,9 @@ class Supervisor:
 
     def _run(self, place: Place, attempt: Attempt, bell: Bell) -> Outcome:
         variables = dict(os.environ)
-        if self.visible_devices is not None:
-            variables["CUDA_VISIBLE_DEVICES"] = self.visible_devices
+        if self.owner is not None:
+            del variables["CUDA_VISIBLE_DEVICES"]
+            variables |= {} if self.visible_devices is None else {"CUDA_VISIBLE_DEVICES": self.visible_devices}
         begun = self._begun(place, variables)
         mistake = place.mistake(self.job.ranks) or self._payload_mistake()
         if mistake:

@@ -94,7 +94,7 @@ def new_folder(launch: Launch) -> JobFolder:
 
     Its name tells this launch from every other one, so no file in it can be of an earlier job.
     """
-    jobs = launch.layout.logs.absolute() / "jobs"
+    jobs = launch.layout.jobs.absolute()
     shutil.rmtree(jobs, ignore_errors=True)
     for log in launch.layout.logs.glob("rank-*.log"):
         log.unlink()

@@ -37,7 +37,7 @@ class Submission(BaseModel):
 
     def folder(self, layout: RunLayout) -> JobFolder:
         """The launcher's own files of the job."""
-        return JobFolder(layout.logs.absolute() / "jobs" / self.token)
+        return JobFolder(layout.jobs.absolute() / self.token)
 
     def write(self, path: Path) -> None:
         """Write whole or not at all."""

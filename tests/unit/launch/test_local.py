@@ -17,8 +17,8 @@ import pytest
 from trisect import launch
 from trisect.config import Machine
 from trisect.errors import TrisectError
-from trisect.launch.lock import locked
 from trisect.layout import RunLayout
+from trisect.lock import locked
 
 Run = Callable[..., list[str]]
 HERE = Path(__file__)
@@ -93,7 +93,7 @@ def test_a_failed_run_leaves_finished_results_as_they_were(run: Run, layout: Run
 
 
 def test_a_second_launcher_of_the_same_run_is_refused(run: Run, layout: RunLayout) -> None:
-    with locked(layout.logs / "lock", "x"), pytest.raises(TrisectError, match=f"already at work .*{os.getpid()}"):
+    with locked(layout.lock, "x"), pytest.raises(TrisectError, match=f"already at work .*{os.getpid()}"):
         run(2)
 
 
@@ -134,7 +134,7 @@ def test_the_launcher_takes_its_ranks_with_it(
         text=True,
     )
     assert launcher.stdout is not None
-    while "1/2" not in launcher.stdout.readline():
+    while "iteration 1 of 2" not in launcher.stdout.readline():
         assert launcher.poll() is None
     assert len(psutil.Process(launcher.pid).children(recursive=True)) == 5  # controller, 2 supervisors, 2 ranks
     launcher.send_signal(number)

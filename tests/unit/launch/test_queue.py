@@ -1,0 +1,52 @@
+"""What squeue and sacct print, read."""
+
+from __future__ import annotations
+
+import pytest
+
+from trisect.launch.queue import SlurmState, parse_sacct, parse_squeue
+
+
+def squeue(state: str, reason: str, nodes: str, restarts: str) -> str:
+    return f"{state:30}|{reason:100}|{nodes:1000}|{restarts:12}|\n"
+
+
+def test_squeue() -> None:
+    assert parse_squeue(squeue("PENDING", "Resources", "", "0")) == SlurmState("PENDING", "Resources", restarts=0)
+    running = parse_squeue(squeue("RUNNING", "None", "node[1-2]", "1"))
+    assert running == SlurmState("RUNNING", "", "node[1-2]", restarts=1)
+
+
+def test_sacct() -> None:
+    assert parse_sacct("COMPLETED|node3\n") == SlurmState("COMPLETED", nodes="node3")
+    assert parse_sacct("CANCELLED by 0|None assigned\n") == SlurmState("CANCELLED", by="root")
+    assert parse_sacct("CANCELLED by 987654|node1\n").by == "user 987654"
+    assert parse_sacct("") == SlurmState("UNKNOWN")
+
+
+@pytest.mark.parametrize(
+    ("state", "active", "over"),
+    [
+        ("PENDING", True, False),
+        ("RUNNING", True, False),
+        ("COMPLETING", True, False),
+        ("REQUEUED", True, False),
+        ("SUSPENDED", True, False),
+        ("COMPLETED", False, True),
+        ("FAILED", False, True),
+        ("TIMEOUT", False, True),
+        ("OUT_OF_MEMORY", False, True),
+        ("NODE_FAIL", False, True),
+        ("PREEMPTED", False, True),
+        ("CANCELLED", False, True),
+        ("UNKNOWN", False, False),
+    ],
+)
+def test_which_states_are_the_last(state: str, active: bool, over: bool) -> None:
+    assert (SlurmState(state).active, SlurmState(state).over) == (active, over)
+
+
+def test_reasons_that_do_not_pass() -> None:
+    assert SlurmState("PENDING", "PartitionTimeLimit").hopeless
+    assert not SlurmState("PENDING", "Resources").hopeless
+    assert not SlurmState("RUNNING", "PartitionTimeLimit").hopeless
