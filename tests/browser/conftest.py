@@ -7,13 +7,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fabricated
 import pytest
 
 from trisect.report import figures, page
-
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install '.[browser]'")
 
 REPO = Path(__file__).parents[2]
 ARGUMENTS = (
@@ -60,8 +59,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """One Chromium for all tests; it logs every request and every console message."""
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Chromium for all tests, as a selenium driver; it logs every request and every console message."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install '.[browser]'")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:
         pytest.skip("chromium and chromedriver are not installed: apt-get install chromium chromium-driver")
@@ -76,10 +76,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
 
 
 @pytest.fixture
-def look(browser: webdriver.Chrome, reports: dict[str, Path]) -> object:
+def look(browser: Any, reports: dict[str, Path]) -> Iterator[Any]:
     """Open a report at a width in pixels, with scripts on or off, in a page of its own."""
 
-    def opened(name: str, width: int = 1280, *, scripts: bool = True, height: int = 900) -> webdriver.Chrome:
+    def opened(name: str, width: int = 1280, *, scripts: bool = True, height: int = 900) -> Any:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
@@ -92,7 +92,7 @@ def look(browser: webdriver.Chrome, reports: dict[str, Path]) -> object:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def requests(browser: webdriver.Chrome) -> list[str]:
+def requests(browser: Any) -> list[str]:
     """Addresses asked for since the page was opened."""
     events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
     return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]

@@ -15,8 +15,7 @@ from conftest import requests
 
 from trisect.report import figures
 
-By = pytest.importorskip("selenium.webdriver.common.by").By
-Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+CSS, ENTER, SPACE = "css selector", "\ue007", "\ue00d"  # WebDriver's names of a selector and of two keys
 Look = Callable[..., Any]
 WIDTHS = (1280, 768, 375)
 
@@ -78,18 +77,18 @@ def test_labels_of_a_figure_do_not_overlap_or_stick_out(look: Look) -> None:
 
 def test_a_heading_sorts_by_value(look: Look) -> None:
     browser = look("cluster")
-    table = browser.find_element(By.CSS_SELECTOR, "#tables table.sortable")
-    heading = table.find_elements(By.CSS_SELECTOR, "thead th")[3]
+    table = browser.find_element(CSS, "#tables table.sortable")
+    heading = table.find_elements(CSS, "thead th")[3]
 
     def column() -> list[float]:
         script = "return [...arguments[0].tBodies[0].rows].map((row) => row.cells[3].dataset.value)"
         return [float(value) for value in browser.execute_script(script, table)]
 
     unsorted = column()
-    heading.find_element(By.TAG_NAME, "button").click()
+    heading.find_element(CSS, "button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
     assert column() == sorted(unsorted) != unsorted
-    heading.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)  # the keyboard does it too
+    heading.find_element(CSS, "button").send_keys(ENTER)  # the keyboard does it too
     assert heading.get_attribute("aria-sort") == "descending"
     assert column() == sorted(unsorted, reverse=True)
 
@@ -105,14 +104,14 @@ def test_an_experiment_is_switched_off_and_on(look: Look) -> None:
     def every(experiment: str) -> list[bool]:
         return shown(f"[data-experiment={experiment}]")
 
-    box = browser.find_element(By.CSS_SELECTOR, "input[value=inference_2d]")
+    box = browser.find_element(CSS, "input[value=inference_2d]")
     box.click()
     assert len(every("inference_2d")) > 100
     assert not any(every("inference_2d"))
     assert all(every("training_2d"))
-    box.send_keys(Keys.SPACE)
+    box.send_keys(SPACE)
     assert all(every("inference_2d"))
-    browser.find_element(By.CSS_SELECTOR, "input[value=forward]").click()
+    browser.find_element(CSS, "input[value=forward]").click()
     assert not any(shown("[data-section=forward]"))
     assert all(shown("[data-section=backward], [data-section=total], tr.total"))
 
@@ -144,7 +143,7 @@ def test_a_table_is_copied_as_csv(look: Look) -> None:
 
 def test_a_link_to_a_run_opens_it(look: Look) -> None:
     browser = look("laptop")
-    link = browser.find_element(By.CSS_SELECTOR, "a[href='#run-training_2d-2']")
+    link = browser.find_element(CSS, "a[href='#run-training_2d-2']")
     browser.execute_script("arguments[0].click()", link)
     time.sleep(0.1)
     assert browser.execute_script("return document.getElementById('run-training_2d-2').open")

@@ -181,7 +181,8 @@ def find_doubts(rows: pd.DataFrame, counts: list[int], cause: Cause | None, unit
     paying = used[used["parallel_efficiency"] >= PAYS]
     for row in paying[(paying["cost_lo"] <= MAX_COST) & (paying["cost_hi"] > MAX_COST)].to_dict("records"):
         bounds = f"{numbers.digits(row['cost_lo'])} to {numbers.digits(row['cost_hi'])}"
-        doubts.append(f"It is open what {_count(row['gpus'], unit)} cost: the 95 % interval is {bounds}.")
+        asked = f"{_count(row['gpus'], unit)} cost more than {MAX_COST:g} times the smallest count"
+        doubts.append(f"It is open whether {asked}: the 95 % interval is {bounds}.")
     if cause is not None and (others := rivals(rows, cause)):
         doubts.append(
             f"It is open whether {cause.part} or {' or '.join(others)} is the larger loss: intervals overlap."

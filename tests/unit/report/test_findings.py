@@ -180,7 +180,7 @@ def test_what_the_data_do_not_carry_is_said(change: dict[str, Any], words: str) 
 @pytest.mark.parametrize(("lo", "hi", "crossed"), [(1.25, 1.26, True), (1.2501, 1.3, False), (1.1, 1.25, False)])
 def test_an_interval_that_crosses_the_largest_cost_is_said(lo: float, hi: float, crossed: bool) -> None:
     said = doubts(parallel_efficiency=0.9, cost_lo=lo, cost_hi=hi)
-    assert ("It is open what 2 GPUs cost" in said) == crossed
+    assert ("It is open whether 2 GPUs cost more than 1.25 times the smallest count" in said) == crossed
 
 
 @pytest.mark.parametrize(("least", "open_"), [(0.1799, True), (0.18, False)])
