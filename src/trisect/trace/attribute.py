@@ -16,7 +16,7 @@ from trisect.trace.collectives import UNKNOWN, device_bytes, host_bytes, is_enqu
 from trisect.trace.events import MISSING, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, union
 from trisect.trace.timeline import Column, Mark, Timeline
-from trisect.trace.times import Device, Refuse, host_operations, one_at_a_time, usable_marks
+from trisect.trace.times import Device, Launches, Refuse, host_operations, one_at_a_time, usable_marks
 from trisect.trace.windows import Windows
 
 
@@ -42,23 +42,21 @@ class Launched:
     thread: Column
 
 
-def launches_of(timeline: Timeline, device: Device) -> Launched:
+def launches_of(launches: Launches, device: Device) -> Launched:
     """The launch of each piece of device activity; of several with one correlation id the first."""
-    correlation, start_ns = timeline.launches["correlation"], timeline.launches["start_ns"]
-    order = np.lexsort((start_ns, correlation))
-    known = correlation[order]
+    order = np.lexsort((launches.start_ns, launches.correlation))
+    known = launches.correlation[order]
     at = np.searchsorted(known, device.correlation)
     found = (device.correlation >= 0) & (np.append(known, MISSING)[at] == device.correlation)
-    columns = (start_ns, timeline.launches["thread"])
+    columns = (launches.start_ns, launches.thread)
     return Launched(*(np.where(found, np.append(column[order], MISSING)[at], MISSING) for column in columns))
 
 
-def lost_kernels(timeline: Timeline, device: Device, iterations: Windows) -> tuple[Column, Column]:
+def lost_kernels(launches: Launches, device: Device, iterations: Windows) -> tuple[Column, Column]:
     """Per iteration: kernel launches, and those of them that no kernel of the device answers."""
-    launches = timeline.launches
-    kernel = launches["kernel"] == 1
-    of = containing(iterations.start_ns, iterations.end_ns, launches["start_ns"][kernel])
-    lost = ~np.isin(launches["correlation"][kernel], device.correlation)
+    kernel = launches.kernel == 1
+    of = containing(iterations.start_ns, iterations.end_ns, launches.start_ns[kernel])
+    lost = ~np.isin(launches.correlation[kernel], device.correlation)
     size = len(iterations.numbers)
     return np.bincount(of[of >= 0], minlength=size), np.bincount(of[(of >= 0) & lost], minlength=size)
 

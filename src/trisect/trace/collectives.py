@@ -112,8 +112,8 @@ def host_bytes(op: str, args: Args, group_size: int) -> int:
 
 def _input_bytes(args: Args) -> int:
     try:
-        dims: list[Any] = msgspec.json.decode(args.dims)
-        types: list[str] = msgspec.json.decode(args.types)
+        dims = msgspec.json.decode(args.dims, type=list[list[Any]])
+        types = msgspec.json.decode(args.types, type=list[str])
     except msgspec.DecodeError:
         return -1
     sizes = [

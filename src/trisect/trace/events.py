@@ -53,8 +53,8 @@ class Event(msgspec.Struct, gc=False):
     name: str = ""
     ts: float = math.nan
     dur: float = math.nan
-    pid: Integer | str = 0
-    tid: Integer | str = 0
+    pid: Integer | str = ""
+    tid: Integer | str = ""
     args: Args = NO_ARGS
 
 

@@ -110,6 +110,9 @@ def _check_world(ranks: list[RankTables]) -> None:
     if len(sizes) > 1:
         stated = "; ".join(f"{one.path.name} says {size}" for size, one in sorted(sizes.items()))
         raise TrisectError(f"{ranks[0].path.parent}: not one job: the world size differs: {stated}")
+    unbased = [one for one in ranks if not one.base_ns]
+    if 0 < len(unbased) < len(ranks):
+        raise TrisectError(f"{unbased[0].path}: no baseTimeNanoseconds, which other ranks have; copy the file again")
     for size in sizes:
         outside = [one for one in ranks if not 0 <= (one.rank or 0) < size]
         if outside:

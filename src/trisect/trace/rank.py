@@ -18,7 +18,7 @@ from trisect.trace.events import MISSING, DistributedInfo, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, covered, union
 from trisect.trace.reader import Reader
 from trisect.trace.timeline import Column, Mark, Timeline, read_timeline
-from trisect.trace.times import Device, device_activity
+from trisect.trace.times import Device, Launches, device_activity, timed_launches
 from trisect.trace.windows import Windows, find_iterations, find_sections, some_names
 
 LOST_SHARE = 0.01
@@ -35,6 +35,7 @@ class RankTables:
     path: Path
     rank: int | None
     world_size: int | None
+    base_ns: int  # 0 where the file states none
     sections: dict[str, Any]
     collectives: dict[str, Any]
     reading: dict[str, Any]
@@ -52,8 +53,9 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
     iterations = find_iterations(timeline, iteration, repairs, refuse)
     windows = find_sections(timeline, iterations, sections, repairs, refuse)
     device = device_activity(timeline, repairs, refuse)
+    launches = timed_launches(timeline, repairs)
     if len(device.start_ns):
-        work = _device_work(timeline, device, windows, reader.header)
+        work = _device_work(timeline, device, launches, windows, reader.header)
     else:
         compute = attribute.host_compute(timeline, iterations.thread, repairs)
         work = _Work(compute, windows.start_ns, windows.end_ns, [], np.empty(0, np.int64))
@@ -61,13 +63,14 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
     info = reader.header.distributed or DistributedInfo()
     if not collectives and attribute.only_enqueued(timeline) and info.world_size != 1:
         raise refuse(f"{NO_DEVICE_COMMUNICATION}; profile with CUDA activity on, or host events of the backend", None)
-    skipped = _lossy_iterations(timeline, device, iterations)
+    skipped = _lossy_iterations(launches, device, iterations)
     if len(skipped) == len(iterations.numbers):
         raise refuse(f"0 iterations left: {'; '.join(skipped.values())}; record more, after a warm-up", None)
     return RankTables(
         path,
         rank_of_file(path) if info.rank is None else info.rank,
         info.world_size,
+        reader.header.base_ns,
         _section_columns(iterations, windows, work, reader.header.base_ns, skipped),
         _collective_columns(iterations, windows, work, collectives, reader.header.base_ns, skipped),
         _reading(timeline, device, work, iterations, skipped),
@@ -96,9 +99,9 @@ class _Work:
     launch_ns: Column  # of device activity
 
 
-def _device_work(timeline: Timeline, device: Device, windows: Windows, header: Header) -> _Work:
+def _device_work(timeline: Timeline, device: Device, launches: Launches, windows: Windows, header: Header) -> _Work:
     """Spans from the first to the last device activity that was launched in the section, of either kind."""
-    launched = attribute.launches_of(timeline, device)
+    launched = attribute.launches_of(launches, device)
     launch_ns = launched.time_ns
     section = containing(windows.start_ns, windows.end_ns, launch_ns)
     start_ns = np.full(len(windows.names), np.iinfo(np.int64).max)
@@ -192,9 +195,9 @@ def _exposed(work: _Work, section: Column, start_ns: Column, end_ns: Column) -> 
     return exposed
 
 
-def _lossy_iterations(timeline: Timeline, device: Device, iterations: Windows) -> dict[int, str]:
+def _lossy_iterations(launches: Launches, device: Device, iterations: Windows) -> dict[int, str]:
     """Iterations to leave out, by index: the profiler loses kernels, most of all in the first ones."""
-    launched, lost = attribute.lost_kernels(timeline, device, iterations)
+    launched, lost = attribute.lost_kernels(launches, device, iterations)
     return {
         int(index): f"{iterations.numbers[index]}: {lost[index]} of {launched[index]} kernel launches left no kernel"
         for index in np.flatnonzero(lost > LOST_SHARE * launched)

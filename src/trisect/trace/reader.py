@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 
 from trisect.errors import TrisectError
 from trisect.trace import repair
-from trisect.trace.events import EXACT_US, Event, ExactTimes, Header, exact_nanoseconds, nanoseconds
+from trisect.trace.events import (
+    EXACT_US,
+    LONGEST_NS,
+    MISSING,
+    Event,
+    ExactTimes,
+    Header,
+    exact_nanoseconds,
+    nanoseconds,
+)
 
 BLOCK = 1 << 20
 """Bytes of text per batch."""
@@ -202,11 +211,12 @@ class Reader:
 def _batch(offset: int, text: bytes, decoded: bytes) -> Batch:
     events = _events.decode(b"[" + decoded + b"]")
     start_us = np.array([event.ts for event in events])
-    dur_us = np.array([event.dur for event in events])
     if np.nanmax(np.abs(start_us), initial=0) < EXACT_US:
-        return Batch(offset, text, decoded, events, nanoseconds(start_us), nanoseconds(dur_us))
-    exact = _exact_times.decode(b"[" + decoded + b"]")
-    start_ns, dur_ns = (exact_nanoseconds(getattr(event, key) for event in exact) for key in ("ts", "dur"))
+        start_ns, dur_ns = nanoseconds(start_us), nanoseconds(np.array([event.dur for event in events]))
+    else:
+        exact = _exact_times.decode(b"[" + decoded + b"]")
+        start_ns, dur_ns = (exact_nanoseconds(getattr(event, key) for event in exact) for key in ("ts", "dur"))
+    start_ns[np.abs(start_ns) >= LONGEST_NS] = MISSING
     return Batch(offset, text, decoded, events, start_ns, dur_ns)
 
 

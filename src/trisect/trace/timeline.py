@@ -99,7 +99,7 @@ class Timeline:
         self.device.append(
             start_ns=batch.start_ns[rows],
             dur_ns=batch.dur_ns[rows],
-            stream=[self._numbers[event.pid, event.tid] for event in events],
+            stream=[self._numbers[event.tid, event.pid] for event in events],
             correlation=[event.args.correlation for event in events],
         )
 
@@ -108,7 +108,7 @@ class Timeline:
         events = [batch.events[row] for row in rows]
         self.launches.append(
             start_ns=batch.start_ns[rows],
-            thread=[self._numbers[event.pid, event.tid] for event in events],
+            thread=[self._numbers[event.tid, None] for event in events],
             correlation=[event.args.correlation for event in events],
             kernel=[_launches_kernel(event.name) for event in events],
         )
@@ -116,7 +116,7 @@ class Timeline:
     def add_host(self, batch: Batch, rows: list[int]) -> None:
         """Add operators of the host."""
         events = [batch.events[row] for row in rows]
-        threads = [self._numbers[event.pid, event.tid] for event in events]
+        threads = [self._numbers[event.tid, None] for event in events]
         self.autograd_threads.update(
             thread for thread, event in zip(threads, events, strict=True) if event.name.startswith(_AUTOGRAD)
         )
@@ -134,7 +134,7 @@ class Timeline:
     def _mark(self, batch: Batch, row: int) -> Mark:
         event, start_ns = batch.events[row], int(batch.start_ns[row])
         end_ns = start_ns + int(batch.dur_ns[row])
-        return Mark(event.name, self._numbers[event.pid, event.tid], start_ns, end_ns, event.args, (batch.offset, row))
+        return Mark(event.name, self._numbers[event.tid, None], start_ns, end_ns, event.args, (batch.offset, row))
 
 
 @cache
@@ -142,10 +142,10 @@ def _launches_kernel(name: str) -> bool:
     return bool(_LAUNCHES_KERNEL.search(name))
 
 
-class _Numbers(dict[tuple[int | str, int | str], int]):
-    """0, 1, ... for threads and streams, each a (pid, tid)."""
+class _Numbers(dict[tuple[object, object], int]):
+    """0, 1, ... for threads (tid, None) and streams (tid, device)."""
 
-    def __missing__(self, key: tuple[int | str, int | str]) -> int:
+    def __missing__(self, key: tuple[object, object]) -> int:
         self[key] = number = len(self)
         return number
 
@@ -184,6 +184,10 @@ def _complete(reader: Reader, timeline: Timeline, batch: Batch, rows: list[int])
     complete = [row for row in rows if batch.events[row].ph == "X"]
     if len(complete) < len(rows):
         timeline.repairs["not_a_complete_event"] += len(rows) - len(complete)
+    nameless = sum(not batch.events[row].name for row in complete)
+    nowhere = sum(not isinstance(batch.events[row].tid, int) for row in complete)
+    if nameless or nowhere:
+        timeline.repairs += Counter(unnamed_event=nameless, unknown_thread=nowhere)
     for column, key in ((batch.start_ns, "ts"), (batch.dur_ns, "dur")):
         missing = np.flatnonzero(column[complete] == MISSING)
         if len(missing):

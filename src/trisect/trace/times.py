@@ -1,6 +1,6 @@
 """Times that cannot be: what is dropped or cut short, and counted, and what is refused.
 
-Device work of one stream runs one piece after another, so none can last into the next. A zero time or
+Device work of one stream runs one piece after another, so none can last into the next. A time of zero or
 a negative duration is the profiler's way of having no record.
 """
 
@@ -14,9 +14,6 @@ import numpy as np
 
 from trisect.errors import TrisectError
 from trisect.trace.timeline import Column, Mark, Timeline
-
-RECORDED_FROM_NS = 1_000_000_000
-"""Where every other event of a file starts later than this, one at zero or before has no time."""
 
 LONGEST_EVENT_NS = 30 * 24 * 3600 * 1_000_000_000
 """Thirty days: what lasts longer is an overflow."""
@@ -38,13 +35,14 @@ class Device:
     row: Column  # in Timeline.device, the key of Timeline.communication
 
 
-def has_no_time(timeline: Timeline) -> Callable[[Column], Column]:
-    """A test of start times: whether each is the zero of an event that was not timed."""
-    starts = [timeline.device["start_ns"], timeline.launches["start_ns"], timeline.host["start_ns"]]
-    starts.append(np.array([mark.start_ns for mark in timeline.marks], np.int64))
-    positive = np.concatenate([start[start > 0] for start in starts])
-    zero_is_no_time = len(positive) > 0 and positive.min() > RECORDED_FROM_NS
-    return lambda start_ns: (start_ns <= 0) & zero_is_no_time
+@dataclass(frozen=True)
+class Launches:
+    """Calls that may start device work, one array element each; `kernel` is 1 for those that start one kernel."""
+
+    start_ns: Column
+    thread: Column
+    correlation: Column
+    kernel: Column
 
 
 def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -> Device:
@@ -59,7 +57,7 @@ def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -
     stacked = np.column_stack((stream, start_ns, dur_ns, columns["correlation"]))[order]
     repeated = np.r_[False, (stacked[1:] == stacked[:-1]).all(axis=1)][: len(order)]
     _count(repairs, duplicated_event=repeated.sum())
-    untimed = has_no_time(timeline)(start_ns)[order] & ~repeated
+    untimed = (start_ns[order] == 0) & ~repeated
     for row in order[untimed]:
         if (kernel := timeline.communication.get(int(row))) is not None:
             raise refuse(f"collective {kernel.name!r} has no timestamp; record the trace again", kernel)
@@ -88,11 +86,19 @@ def _possible_ends(timeline: Timeline, order: Column, repairs: Counter[str], ref
 def host_operations(timeline: Timeline, repairs: Counter[str]) -> tuple[Column, Column, Column, Column]:
     """Operators of the host that have a time: start_ns, end_ns, thread, c10d. An impossible duration becomes 0."""
     columns = timeline.host
-    timed = ~has_no_time(timeline)(columns["start_ns"])
+    timed = columns["start_ns"] != 0
     start_ns, dur_ns, thread, c10d = (columns[name][timed] for name in ("start_ns", "dur_ns", "thread", "c10d"))
     possible = (dur_ns >= 0) & (dur_ns <= LONGEST_EVENT_NS)
     _count(repairs, zero_timestamp=(~timed).sum(), impossible_duration=(~possible).sum())
     return start_ns, start_ns + np.where(possible, dur_ns, 0), thread, c10d
+
+
+def timed_launches(timeline: Timeline, repairs: Counter[str]) -> Launches:
+    """The launches that have a time."""
+    columns = timeline.launches
+    timed = columns["start_ns"] != 0
+    _count(repairs, zero_timestamp=(~timed).sum())
+    return Launches(*(columns[name][timed] for name in ("start_ns", "thread", "correlation", "kernel")))
 
 
 def usable_marks(
@@ -104,15 +110,21 @@ def usable_marks(
         TrisectError: one of them has no time or an impossible duration.
     """
     found = [mark for mark in timeline.marks if wanted(mark.name)]
-    untimed = has_no_time(timeline)(np.array([mark.start_ns for mark in found], np.int64))
-    for mark, zero in zip(found, untimed, strict=True):
-        if zero:
+    for mark in found:
+        if mark.start_ns == 0 and not _recorded_within(timeline, mark):
             raise refuse(f"annotation {mark.name!r} has no timestamp; record the trace again", mark)
         if not 0 <= mark.end_ns - mark.start_ns <= LONGEST_EVENT_NS:
             raise refuse(f"annotation {mark.name!r} has an impossible duration; record the trace again", mark)
     unique = {(mark.name, mark.thread, mark.start_ns, mark.end_ns): mark for mark in reversed(found)}
     _count(repairs, duplicated_event=len(found) - len(unique))
     return sorted(unique.values(), key=lambda mark: (mark.start_ns, mark.end_ns))
+
+
+def _recorded_within(timeline: Timeline, mark: Mark) -> bool:
+    """Whether anything starts after `mark` does and before it ends, as in a trace whose times start at zero."""
+    columns = [kind["start_ns"] for kind in (timeline.device, timeline.launches, timeline.host)]
+    columns.append(np.array([other.start_ns for other in timeline.marks], np.int64))
+    return any(((start_ns > mark.start_ns) & (start_ns < mark.end_ns)).any() for start_ns in columns)
 
 
 def one_at_a_time(marks: list[Mark], repairs: Counter[str]) -> list[Mark]:

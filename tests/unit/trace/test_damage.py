@@ -251,9 +251,9 @@ def test_annotation_that_overlaps_a_sibling(read):
 
 
 def test_iterations_that_overlap_or_repeat(read):
-    refused(read, document([mark("ProfilerStep#0", 0, 100), mark("ProfilerStep#1", 50, 100)]), "overlaps")
-    refused(read, document([mark("ProfilerStep#0", 0, 50), mark("ProfilerStep#0", 60, 50)]), "annotated twice")
-    refused(read, document([mark("it", 0, 50), mark("it#0", 60, 50)]), "name one kind", iteration="it")
+    refused(read, document([mark("ProfilerStep#0", 10, 100), mark("ProfilerStep#1", 50, 100)]), "overlaps")
+    refused(read, document([mark("ProfilerStep#0", 10, 50), mark("ProfilerStep#0", 70, 50)]), "annotated twice")
+    refused(read, document([mark("it", 10, 50), mark("it#0", 70, 50)]), "name one kind", iteration="it")
 
 
 def test_no_iterations(read):
