@@ -123,7 +123,7 @@ def test_snakemake_report_holds_the_figures_with_captions(swept: Project, tmp_pa
 
 def test_the_command_line_gives_the_same_numbers(swept: Project, tmp_path: Path) -> None:
     files = layout(swept).run("inference_2d", 2)
-    command = [sys.executable, "-m", "trisect.cli", "decompose", str(files.traces), "--out", str(tmp_path)]
+    command = [str(Path(sys.executable).with_name("trisect")), "decompose", str(files.traces), "--out", str(tmp_path)]
     done = subprocess.run(
         [*command, "--section", "gradient", "--section", "denoiser"], capture_output=True, text=True, check=False
     )

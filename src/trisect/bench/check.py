@@ -39,7 +39,7 @@ def against_single_process(run: Run, ctx: DistributedContext, solver: Solver) ->
         differences = [relative_differences(distributed.results(), single.results())]
     dist.broadcast_object_list(differences, src=0, device=ctx.device)
     found = differences[0] or {}
-    require_equal(found, run.experiment.tolerance, f"{run.name} gpus-{run.gpus}")
+    require_equal(found, run.experiment.tolerance)
     distributed.restart()
     return Correctness(
         relative_difference=found, tolerance=run.experiment.tolerance, size=size, iterations=CHECKED_ITERATIONS
@@ -67,7 +67,7 @@ def relative_differences(found: Mapping[str, torch.Tensor], expected: Mapping[st
     }
 
 
-def require_equal(differences: Mapping[str, float], tolerance: float, run: str) -> None:
+def require_equal(differences: Mapping[str, float], tolerance: float) -> None:
     """Refuse a result that is wrong.
 
     Raises:
@@ -76,7 +76,7 @@ def require_equal(differences: Mapping[str, float], tolerance: float, run: str) 
     for name, difference in differences.items():
         if not difference <= tolerance:
             raise TrisectError(
-                f"{run}: the distributed {name} differs from the single-process one by {difference:.2g} "
+                f"the distributed {name} differs from the single-process one by {difference:.2g} "
                 f"of its norm, over the tolerance {tolerance:.2g}; its times are not worth keeping"
             )
 
