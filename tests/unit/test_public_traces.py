@@ -24,5 +24,5 @@ def test_sampled_events_do_not_pair_by_order():
     with pytest.raises(TrisectError, match="collectives of 128 ranks, but traces of 2"):
         decompose(trace)
     # Even if these two were all there is: which events were sampled differs between them.
-    with pytest.raises(TrisectError, match="iteration 551, .* ran on rank 0 but not on rank 1"):
+    with pytest.raises(TrisectError, match=r"iteration 551, .* ran on rank 0 but not on rank 1"):
         decompose(replace(trace, collectives=trace.collectives.assign(group_size=2)))
