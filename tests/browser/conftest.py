@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,12 @@ def look(browser: Any, reports: dict[str, Path]) -> Iterator[Any]:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def requests(browser: Any) -> list[str]:
+@pytest.fixture
+def requests(browser: Any) -> Callable[[], list[str]]:
     """Addresses asked for since the page was opened."""
-    events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
-    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+    def listed() -> list[str]:
+        events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
+        return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+    return listed

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import requests
 
 from trisect.report import figures
 
@@ -21,13 +20,15 @@ WIDTHS = (1280, 768, 375)
 
 
 @pytest.mark.parametrize("name", ["cluster", "laptop"])
-def test_opens_quickly_and_small_without_error_or_request(look: Look, reports: dict[str, Path], name: str) -> None:
+def test_opens_quickly_and_small_without_error_or_request(
+    look: Look, requests: Callable[[], list[str]], reports: dict[str, Path], name: str
+) -> None:
     assert reports[name].stat().st_size < 5_000_000
     browser = look(name)
     load_ms = browser.execute_script("const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd")
     assert 0 < load_ms < 2000
     assert [entry["message"] for entry in browser.get_log("browser")] == []
-    assert [url for url in requests(browser) if not url.startswith("data:")] == [reports[name].as_uri()]
+    assert [url for url in requests() if not url.startswith("data:")] == [reports[name].as_uri()]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
