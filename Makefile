@@ -31,8 +31,8 @@ format: $(VENV)/.lint ## mend what lint complains about, where a tool can
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile workflow/rules
 
-schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/config.py
-	$(BIN)/python -m trisect.config
+schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/settings.py
+	$(BIN)/python -m trisect.settings
 
 bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces are read
 	$(BIN)/python benchmarks/worker.py

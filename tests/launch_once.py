@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from trisect import launch
-from trisect.config import Machine
 from trisect.errors import TrisectError
 from trisect.layout import RunLayout
+from trisect.settings import Machine
 
 if __name__ == "__main__":
     folder, name, ranks, payload, machine = sys.argv[1:]

@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 
-from trisect.config import Machine, Run
+from trisect.config import Run
 from trisect.errors import TrisectError
+from trisect.settings import Machine
 
 
 def outlook(run: Run, machine: Machine) -> list[str]:

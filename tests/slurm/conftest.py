@@ -14,8 +14,8 @@ import pytest
 from cluster import Cluster, why_not
 
 from trisect import launch
-from trisect.config import Machine, Slurm
 from trisect.layout import RunLayout
+from trisect.settings import Machine, Slurm
 
 TESTS = Path(__file__).parents[1]
 

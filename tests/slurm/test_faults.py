@@ -14,9 +14,9 @@ from cluster import Cluster
 from conftest import Launcher, machine_of, small_disk
 
 from trisect import launch
-from trisect.config import Machine
 from trisect.errors import TrisectError
 from trisect.layout import RunLayout
+from trisect.settings import Machine
 
 NAME = "standin gpus-4"
 Run = Callable[..., list[str]]

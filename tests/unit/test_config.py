@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trisect.config import Sweep, load, schemas
+from trisect.config import Sweep, load
 from trisect.errors import TrisectError
+from trisect.settings import schemas
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"

@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "trisect"
 
 FLOORS = [
-    {"errors", "layout", "lock", "record", "tables", "workload"},
+    {"errors", "layout", "lock", "record", "settings", "tables", "workload"},
     {"config", "trace", "analysis"},
     {"comm", "report", "bench", "decomposition_files"},
     {"launch", "outlook", "cli", "report_files"},

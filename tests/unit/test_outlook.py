@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trisect.config import Machine, load
+from trisect.config import load
 from trisect.outlook import outlook
+from trisect.settings import Machine
 
 CONFIG = Path(__file__).parents[2] / "config"
 SWEEP = load(yaml.safe_load((CONFIG / "config.yaml").read_text()), CONFIG)

@@ -14,8 +14,8 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from trisect.bench.device import synchronize
 from trisect.bench.solver import Section, Solver
-from trisect.config import Iterations
 from trisect.record import Profiling
+from trisect.settings import Iterations
 
 
 def measure(

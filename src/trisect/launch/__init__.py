@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 
-from trisect.config import Machine
 from trisect.errors import TrisectError
 from trisect.launch import results
 from trisect.launch.job import Job
@@ -17,6 +16,7 @@ from trisect.launch.submission import forget
 from trisect.launch.verdict import disagreement
 from trisect.layout import RunLayout
 from trisect.lock import locked
+from trisect.settings import Machine
 
 __all__ = ["Job", "run"]
 

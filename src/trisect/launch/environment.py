@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from trisect.config import Machine
 from trisect.launch.job import Attempt
 from trisect.launch.place import Place, Rendezvous
+from trisect.settings import Machine
 
 KEPT = frozenset({"SLURM_CONF"})
 """Says where the cluster's configuration is; nothing works without it."""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from trisect.config import Machine
 from trisect.launch.job import Job
 from trisect.launch.owner import Owner
 from trisect.launch.signals import Bell
 from trisect.layout import RunLayout
+from trisect.settings import Machine
 
 Report = Callable[[str], None]
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import psutil
 
-from trisect.config import Machine
 from trisect.launch import entry
 from trisect.launch.environment import of_rank
 from trisect.launch.job import Attempt, Job, JobFolder
@@ -26,6 +25,7 @@ from trisect.launch.owner import Owner
 from trisect.launch.place import Place, Rendezvous, cores_of_rank, device_of, reserve_port
 from trisect.launch.signals import Bell
 from trisect.layout import RunLayout
+from trisect.settings import Machine
 
 LOOK_S = 2.0
 """How often a supervisor looks whether it is still wanted."""

@@ -9,7 +9,6 @@ import submitit
 from pydantic import BaseModel, ConfigDict, ValidationError
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-from trisect.config import Machine
 from trisect.errors import TrisectError
 from trisect.launch import queue, results
 from trisect.launch.environment import cleaned
@@ -17,6 +16,7 @@ from trisect.launch.job import Job, JobFolder
 from trisect.launch.launch import Launch
 from trisect.launch.rank import Supervisor
 from trisect.layout import RunLayout
+from trisect.settings import Machine
 
 
 class Submission(BaseModel):

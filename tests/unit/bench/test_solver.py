@@ -9,8 +9,9 @@ import torch
 from trisect.bench.check import alone
 from trisect.bench.problems import operator_factory
 from trisect.bench.solver import Inference, Training, build, denoiser
-from trisect.config import Experiment, Iterations, Run, Size
+from trisect.config import Run
 from trisect.errors import TrisectError
+from trisect.settings import Experiment, Iterations, Size
 
 CPU = torch.device("cpu")
 

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from trisect import launch
-from trisect.config import Machine
 from trisect.layout import RunLayout
+from trisect.settings import Machine
 
 TESTS = Path(__file__).parents[2]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from trisect.config import Machine
 from trisect.launch.environment import clean, cleaned, of_rank
 from trisect.launch.job import Attempt
 from trisect.launch.place import Place, Rendezvous, cores_of_rank, device_of
+from trisect.settings import Machine
 
 LEAKED = {
     "SLURM_CPU_BIND": "quiet,mask_cpu:0x1",

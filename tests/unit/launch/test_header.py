@@ -9,9 +9,9 @@ import pytest
 import yaml
 from submitit.slurm.slurm import _make_sbatch_string
 
-from trisect.config import Machine
 from trisect.launch import Job
 from trisect.launch.submission import parameters
+from trisect.settings import Machine
 
 V100 = Path(__file__).parents[3] / "config" / "machines" / "v100.yaml"
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 
 from trisect import launch
-from trisect.config import Machine
 from trisect.errors import TrisectError
 from trisect.layout import RunLayout
 from trisect.lock import locked
+from trisect.settings import Machine
 
 Run = Callable[..., list[str]]
 HERE = Path(__file__)
@@ -105,7 +105,7 @@ def test_a_results_folder_that_slurm_would_misread(machine: Machine, tmp_path: P
 
 def test_jobs_at_once_do_not_clash(standins: None, no_process_left: None, machine: Machine, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from trisect import launch; from trisect.config import Machine;"
+        "import sys; from pathlib import Path; from trisect import launch; from trisect.settings import Machine;"
         "from trisect.layout import RunLayout;"
         "launch.run(launch.Job(sys.argv[1], 'standins:meet', '{\"mark\": \"%s\"}' % sys.argv[1], 3, 1),"
         " Machine.model_validate_json(sys.argv[2]), RunLayout(Path(sys.argv[3]) / sys.argv[1]), print)"
