@@ -1,5 +1,7 @@
 """Wait by cause, on tables small enough to see the answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from known import MS, job_of, trace_of
@@ -53,6 +55,24 @@ def test_c_counts_from_the_end_of_the_collective_before():
     trace = trace_of(Job(2, ((Section("s", exchanges),),)))
     exposed = waits.expose(pairing.pair(trace.collectives, 2)[0], trace.sections)
     assert list(exposed.sort_values(["rank", "start_ns"])["c_ns"]) == [1 * MS, 5 * MS, 5 * MS, 1 * MS]
+
+
+def test_c_counts_from_the_latest_end_where_collectives_overlap():
+    exchanges = tuple(Exchange(2 * MS, MS, payload_bytes=size) for size in (400, 8, 4))
+    trace = trace_of(Job(1, ((Section("s", exchanges),),)))
+    start = trace.sections["start_ns"][0]
+    ends = [10, 5, 14]  # the second runs from 3 to 5 ms, all of it under the first
+    trace = replace(
+        trace,
+        collectives=trace.collectives.assign(
+            start_ns=[start + at * MS for at in (1, 3, 12)],
+            end_ns=[start + at * MS for at in ends],
+            hidden_ns=[0, 2 * MS, 0],
+        ),
+    )
+    exposed = waits.expose(pairing.pair(trace.collectives, 1)[0], trace.sections)
+    assert list(exposed["exposed_ns"]) == [9 * MS, 0, 2 * MS]
+    assert exposed["c_ns"].iloc[2] == 2 * MS
 
 
 def test_pure_noise_passes_for_imbalance_by_one_over_root_of_iterations():
