@@ -41,7 +41,10 @@ bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces ar
 fuzz: $(VENV)/.test ## 10,000 damaged traces thrown at the reader
 	$(BIN)/python tests/fuzz/fuzz_reader.py
 
-browser-test: $(VENV)/.test ## the report in a headless Chromium
+browser-test: $(VENV)/.test $(VENV)/.browser ## the report in a headless Chromium (installed where apt-get may)
+	command -v chromedriver pdftoppm > /dev/null || \
+	  { apt-get update -qq && apt-get install -qq chromium chromium-driver poppler-utils > /dev/null; } || \
+	  echo "no Chromium and none installed: the tests will skip"
 	$(BIN)/pytest tests/browser
 
 slurm-test: $(VENV)/.test ## the launcher on a real SLURM cluster on this host
@@ -64,6 +67,6 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: $(VENV)/.run
+$(VENV)/.test $(VENV)/.lint $(VENV)/.browser: $(VENV)/.%: $(VENV)/.run
 	$(BIN)/pip install --quiet --editable '.[$*]'
 	touch $@
