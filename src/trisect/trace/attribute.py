@@ -15,7 +15,7 @@ import numpy as np
 from trisect.trace.collectives import UNKNOWN, device_bytes, host_bytes, is_enqueue, is_host_collective, operation
 from trisect.trace.events import MISSING, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, union
-from trisect.trace.timeline import Column, Mark, Timeline
+from trisect.trace.timeline import Column, Mark, Timeline, calls_inside
 from trisect.trace.times import Device, Launches, Refuse, host_operations, one_at_a_time, usable_marks
 from trisect.trace.windows import Windows
 
@@ -70,8 +70,7 @@ def host_compute(timeline: Timeline, thread: int, repairs: Counter[str]) -> Inte
     computing = np.isin(threads, [thread, *timeline.autograd_threads]) & (c10d == 0)
     for one in np.unique(threads[c10d == 1]):
         calls = np.sort(start_ns[(threads == one) & (c10d == 1)])
-        inside = np.searchsorted(calls, end_ns, side="left") - np.searchsorted(calls, start_ns, side="right")
-        computing &= (threads != one) | (inside <= 0)
+        computing &= (threads != one) | (calls_inside(calls, start_ns, end_ns) == 0)
     return union(as_intervals(start_ns[computing], end_ns[computing]))
 
 

@@ -86,26 +86,30 @@ def element_bytes(dtype: str) -> int:
 def device_bytes(op: str, args: Args) -> int:
     """Payload of an NCCL kernel from its own arguments, -1 if they do not say.
 
-    The whole buffer: what an all_gather or gather puts out, what any other operation takes in. This
+    The whole buffer: all that is gathered or scattered, of any other operation what a rank puts in. This
     is the size that nccl-tests states, of which bus bandwidth is a multiple.
     """
     if op == "barrier":
         return 0
-    elements = args.out_elements if op in ("all_gather", "gather") else args.in_elements
+    elements = args.out_elements if op in ("all_gather", "scatter") else args.in_elements
+    # A gather or scatter has the whole buffer on its root only: what every rank states is its own share.
+    shares = args.group_size if op in ("gather", "scatter") else 1
     size = element_bytes(args.dtype)
-    return elements * size if elements >= 0 and size > 0 else -1
+    return elements * shares * size if min(elements, shares, size) >= 0 else -1
 
 
 def host_bytes(op: str, args: Args, group_size: int) -> int:
     """Payload of a collective from the shapes of its annotation, -1 if it has none.
 
     An annotation lists the tensors that this rank puts in, so that an all_gather or gather is
-    `group_size` times as large. Only the root of a scatter has any.
+    `group_size` times as large. Of a scatter only the root lists any, so that its payload stays unknown.
     """
     if op == "barrier":
         return 0
     own = _input_bytes(args)
-    if own >= 0 and op in ("all_gather", "gather"):
+    if own < 0 or op == "scatter":
+        return -1
+    if op in ("all_gather", "gather"):
         return own * group_size if group_size > 0 else -1
     return own
 

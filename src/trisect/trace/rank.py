@@ -85,6 +85,9 @@ def _read(path: Path) -> tuple[Reader, Timeline]:
     if not reader.host_ops and not timeline.communication:
         reader = Reader(path, host_ops=True)
         timeline = read_timeline(reader)
+    if timeline.absorbed_too_soon():  # a file that is not in order of time
+        reader = Reader(path, host_ops=True)
+        timeline = read_timeline(reader, absorb=False)
     return reader, timeline
 
 

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,8 @@ from trisect.trace.collectives import is_communication_kernel
 from trisect.trace.events import MISSING, Args
 from trisect.trace.reader import Batch, Reader
 
-Column = NDArray[np.int64]
+Column = NDArray[Any]  # of integers
+Mask = NDArray[np.bool_]
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 LAUNCH = ("cuda_runtime", "cuda_driver")
@@ -48,15 +51,16 @@ class Mark:
 
 
 class Columns:
-    """Named int64 columns of one length, grown a batch at a time."""
+    """Named columns of integers, all of one length, grown a batch at a time; a smaller type saves memory."""
 
-    def __init__(self, *names: str) -> None:
-        self._parts: dict[str, list[Column]] = {name: [np.empty(0, np.int64)] for name in names}
+    def __init__(self, **types: type[np.signedinteger]) -> None:
+        self._types = types
+        self._parts: dict[str, list[Column]] = {name: [np.empty(0, kind)] for name, kind in types.items()}
 
-    def append(self, **parts: Column | list[int]) -> None:
+    def append(self, **parts: Column | Mask | list[int]) -> None:
         """Add one part per column."""
         for name, column in self._parts.items():
-            column.append(np.asarray(parts[name], np.int64))
+            column.append(np.asarray(parts[name], self._types[name]))
 
     def __getitem__(self, name: str) -> Column:
         parts = self._parts[name]
@@ -75,17 +79,19 @@ class Timeline:
         marks: annotations of the host, collectives of the host among them, in the file's order.
         device: device activity; `communication` has the rows of it that are NCCL kernels.
         launches: calls that may start device work; `kernel` is 1 for those that start one kernel each.
-        host: operators on the host; `c10d` is 1 for those of torch.distributed.
+        host: operators on the host; `c10d` is 1 for those of torch.distributed, `absorbed` for those that stand
+            for the operators inside them, which are not kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, absorb: bool = True) -> None:
         self.events = 0
         self.repairs: Counter[str] = Counter()
         self.marks: list[Mark] = []
-        self.device = Columns("start_ns", "dur_ns", "stream", "correlation")
+        self.device = Columns(start_ns=np.int64, dur_ns=np.int64, stream=np.int32, correlation=np.int64)
         self.communication: dict[int, Mark] = {}
-        self.launches = Columns("start_ns", "thread", "correlation", "kernel")
-        self.host = Columns("start_ns", "dur_ns", "thread", "c10d")
+        self.launches = Columns(start_ns=np.int64, thread=np.int32, correlation=np.int64, kernel=np.int8)
+        self.host = Columns(start_ns=np.int64, dur_ns=np.int64, thread=np.int32, c10d=np.int8, absorbed=np.int8)
+        self._absorb = absorb
         self.autograd_threads: set[int] = set()
         self._numbers = _Numbers()
 
@@ -114,18 +120,36 @@ class Timeline:
         )
 
     def add_host(self, batch: Batch, rows: list[int]) -> None:
-        """Add operators of the host."""
+        """Add operators of the host, those inside others of this batch left out."""
         events = [batch.events[row] for row in rows]
-        threads = [self._numbers[event.tid, None] for event in events]
-        self.autograd_threads.update(
-            thread for thread, event in zip(threads, events, strict=True) if event.name.startswith(_AUTOGRAD)
-        )
+        threads = np.array([self._numbers[event.tid, None] for event in events], np.int64)
+        of_autograd = [event.name.startswith(_AUTOGRAD) for event in events]
+        self.autograd_threads.update(np.unique(threads[of_autograd]).tolist())
+        start_ns, dur_ns = batch.start_ns[rows], batch.dur_ns[rows]
+        c10d = np.array(["c10d" in event.name for event in events])
+        absorbing = absorbed = np.zeros(len(rows), bool)
+        if self._absorb:
+            absorbing, absorbed = _absorption(start_ns, dur_ns, threads, c10d)
+        kept = ~absorbed
         self.host.append(
-            start_ns=batch.start_ns[rows],
-            dur_ns=batch.dur_ns[rows],
-            thread=threads,
-            c10d=["c10d" in event.name for event in events],
+            start_ns=start_ns[kept],
+            dur_ns=dur_ns[kept],
+            thread=threads[kept],
+            c10d=c10d[kept],
+            absorbed=absorbing[kept],
         )
+
+    def absorbed_too_soon(self) -> bool:
+        """Whether an operator that stands for others turned out to call torch.distributed, so that they count."""
+        thread, c10d, start_ns = (self.host[name] for name in ("thread", "c10d", "start_ns"))
+        end_ns, absorbing = start_ns + self.host["dur_ns"], self.host["absorbed"] == 1
+        calls_in = (
+            calls_inside(np.sort(start_ns[(thread == one) & (c10d == 1)]), start_ns, end_ns)[
+                absorbing & (thread == one)
+            ]
+            for one in np.unique(thread[c10d == 1])
+        )
+        return any((counts > 0).any() for counts in calls_in)
 
     def add_marks(self, batch: Batch, rows: list[int]) -> None:
         """Add annotations."""
@@ -134,7 +158,36 @@ class Timeline:
     def _mark(self, batch: Batch, row: int) -> Mark:
         event, start_ns = batch.events[row], int(batch.start_ns[row])
         end_ns = start_ns + int(batch.dur_ns[row])
-        return Mark(event.name, self._numbers[event.tid, None], start_ns, end_ns, event.args, (batch.offset, row))
+        args = event.args
+        if args.dims:  # a view that would keep the whole batch in memory
+            args = msgspec.structs.replace(args, dims=args.dims.copy(), types=args.types.copy())
+        return Mark(event.name, self._numbers[event.tid, None], start_ns, end_ns, args, (batch.offset, row))
+
+
+def calls_inside(calls_ns: Column, start_ns: Column, end_ns: Column) -> Column:
+    """How many of the sorted times lie strictly within each interval."""
+    before_end = np.searchsorted(calls_ns, end_ns, side="left")
+    return np.maximum(before_end - np.searchsorted(calls_ns, start_ns, side="right"), 0)
+
+
+def _absorption(start_ns: Column, dur_ns: Column, thread: Column, c10d: NDArray[np.bool_]) -> tuple[Mask, Mask]:
+    """Which operators stand for those inside them, and which lie inside such a one.
+
+    One stands for others if it calls no torch.distributed, and has ended when the last of its thread in this
+    batch starts: in a file in order of time, no more can come inside it.
+    """
+    absorbing, absorbed = np.zeros(len(start_ns), bool), np.zeros(len(start_ns), bool)
+    end_ns = start_ns + dur_ns
+    for one in np.unique(thread):
+        own = np.flatnonzero(thread == one)
+        own = own[np.lexsort((-end_ns[own], start_ns[own]))]
+        start, end = start_ns[own], end_ns[own]
+        plain = ~c10d[own] & (calls_inside(start[c10d[own]], start, end) == 0)
+        absorbing[own] = stands = plain & (end < start[-1])
+        latest = np.maximum.accumulate(np.where(stands, end, MISSING))
+        inside = ~c10d[own][1:] & (dur_ns[own][1:] >= 0) & (end[1:] <= latest[:-1])
+        absorbed[own[1:]] = inside
+    return absorbing, absorbed
 
 
 @cache
@@ -150,13 +203,17 @@ class _Numbers(dict[tuple[object, object], int]):
         return number
 
 
-def read_timeline(reader: Reader) -> Timeline:
+def read_timeline(reader: Reader, absorb: bool = True) -> Timeline:
     """One file as columns, its times and durations as they were written.
+
+    Args:
+        reader: of the file.
+        absorb: whether operators of the host inside others may be left out, to save memory.
 
     Raises:
         TrisectError: as Reader.batches; an event without a usable time or duration.
     """
-    timeline = Timeline()
+    timeline = Timeline(absorb)
     sinks = {
         **dict.fromkeys(DEVICE, timeline.add_device),
         **dict.fromkeys(LAUNCH, timeline.add_launches),

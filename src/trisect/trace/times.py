@@ -54,8 +54,10 @@ def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -
     columns = timeline.device
     stream, start_ns, dur_ns = columns["stream"], columns["start_ns"], columns["dur_ns"]
     order = np.lexsort((columns["correlation"], dur_ns, start_ns, stream))
-    stacked = np.column_stack((stream, start_ns, dur_ns, columns["correlation"]))[order]
-    repeated = np.r_[False, (stacked[1:] == stacked[:-1]).all(axis=1)][: len(order)]
+    repeated = np.ones(len(order), bool)
+    repeated[:1] = False
+    for column in (stream, start_ns, dur_ns, columns["correlation"]):
+        repeated[1:] &= column[order[1:]] == column[order[:-1]]
     _count(repairs, duplicated_event=repeated.sum())
     untimed = (start_ns[order] == 0) & ~repeated
     for row in order[untimed]:

@@ -82,10 +82,17 @@ def test_element_bytes(dtype, size):
 
 @pytest.mark.parametrize(
     ("op", "payload"),
-    [("all_reduce", 400), ("all_gather", 800), ("gather", 800), ("reduce_scatter", 400), ("barrier", 0)],
+    [
+        ("all_reduce", 400),
+        ("reduce_scatter", 400),
+        ("all_gather", 800),
+        ("gather", 3 * 400),
+        ("scatter", 3 * 800),
+        ("barrier", 0),
+    ],
 )
 def test_payload_of_a_kernel(op, payload):
-    assert device_bytes(op, Args(in_elements=100, out_elements=200, dtype="Float")) == payload
+    assert device_bytes(op, Args(in_elements=100, out_elements=200, dtype="Float", group_size=3)) == payload
 
 
 def test_payload_not_stated():
@@ -104,7 +111,7 @@ def shaped(dims, types):
         ("all_reduce", [[10, 5]], ["float"], 200),
         ("all_gather", [[10]], ["long int"], 240),  # three ranks put in 80 bytes each
         ("all_gather", [[]], ["long int"], 24),  # a tensor without dimensions is one element
-        ("scatter", [[10], [10]], ["float", "float"], 80),  # the root's list
+        ("scatter", [[10], [10]], ["float", "float"], -1),  # the root's list; other ranks have none
         ("broadcast", [[10], []], ["float", "Scalar"], 40),
         ("all_reduce", [[[10]]], ["TensorList"], -1),
     ],

@@ -1,6 +1,7 @@
 """Traces small enough to work out by hand, on the host and on a device."""
 
 import json
+import random
 
 import pytest
 from kineto import (
@@ -22,6 +23,8 @@ from kineto import (
 
 from trisect.errors import TrisectError
 from trisect.tables import COLLECTIVES, OUTSIDE, READINGS, SECTIONS
+from trisect.trace.reader import Reader
+from trisect.trace.timeline import read_timeline
 
 US = 1000
 SECTIONS_OF = ["forward", "backward"]
@@ -242,3 +245,42 @@ def test_nanoseconds_are_exact(read, base_us):
     section = read(text.encode(), sections=["a"]).sections.iloc[0]
     assert section["start_ns"] == (base_us + 3) * US + 7
     assert section["end_ns"] - section["start_ns"] == 1513
+
+
+def host_job_with_a_wrapper():
+    """Ten iterations in which an operator works, calls torch.distributed and works again, inside it all."""
+    events = []
+    for step in range(10):
+        t = 1000 + 1000 * step
+        events += [
+            mark(f"ProfilerStep#{step}", t, 900),
+            op("Wrapper", t + 10, 500),
+            op("aten::mm", t + 20, 100),
+            op("aten::resolve_conj", t + 30, 20),
+            op("c10d::allreduce_", t + 150, 10),
+            gloo("all_reduce", t + 155, 200),
+            op("aten::mul", t + 400, 50),
+            op("aten::empty", t + 410, 10),
+        ]
+    return events
+
+
+@pytest.mark.parametrize("block", [200, 700, 5000, 1 << 20])
+@pytest.mark.parametrize("shuffle", [None, 0, 1])
+def test_operators_inside_others_count_once_in_any_order(read, monkeypatch, block, shuffle):
+    monkeypatch.setattr("trisect.trace.reader.BLOCK", block)
+    events = host_job_with_a_wrapper()
+    if shuffle is not None:
+        random.Random(shuffle).shuffle(events)
+    trace = read(document(events))
+    assert trace.sections["busy_ns"].tolist() == [150 * US] * 10
+    assert trace.collectives["hidden_ns"].tolist() == [0] * 10
+
+
+def test_memory_holds_few_of_the_operators_inside_others(tmp_path):
+    events = [mark("ProfilerStep#0", 1, 10**6)]
+    for number in range(2000):
+        events += [op("aten::mm", 10 + 100 * number, 90), *(op("aten::view", 20 + 100 * number, 9) for _ in range(9))]
+    path = tmp_path / "rank-0.json"
+    path.write_bytes(document(events))
+    assert len(read_timeline(Reader(path)).host) < 2000 * 1.02
