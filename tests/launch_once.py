@@ -5,6 +5,7 @@ Usage: launch_once.py FOLDER NAME RANKS PAYLOAD MACHINE-JSON
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from trisect.settings import Machine
 
 if __name__ == "__main__":
     folder, name, ranks, payload, machine = sys.argv[1:]
-    job = launch.Job(name, "standins:act", payload, int(ranks), 2)
+    job = launch.Job(name, os.environ.get("TARGET", "standins:act"), payload, int(ranks), 2)
     try:
         launch.run(
             job, Machine.model_validate_json(machine), RunLayout(Path(folder)), lambda line: print(line, flush=True)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, why_not
 
 from trisect import launch
 from trisect.layout import RunLayout
 from trisect.settings import Machine, Slurm
+
+from .cluster import Cluster, why_not
 
 TESTS = Path(__file__).parents[1]
 

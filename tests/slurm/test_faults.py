@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster import Cluster
-from conftest import Launcher, machine_of, small_disk
 
 from trisect import launch
 from trisect.errors import TrisectError
 from trisect.layout import RunLayout
 from trisect.settings import Machine
+
+from .cluster import Cluster
+from .conftest import Launcher, machine_of, small_disk
 
 NAME = "standin gpus-4"
 Run = Callable[..., list[str]]

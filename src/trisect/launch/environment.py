@@ -70,6 +70,7 @@ def of_rank(
         "MASTER_PORT": rendezvous.port,
         "OMP_NUM_THREADS": max(1, cores // place.local_world_size),
         "TRISECT_JOB_ID": place.job_id,
+        "TRISECT_LAUNCHER": machine.launcher,
     }
     nccl = {
         "NCCL_DEBUG": "INFO",

@@ -69,6 +69,7 @@ def test_a_rank_is_told_its_place() -> None:
         "MASTER_PORT": "4711",
         "OMP_NUM_THREADS": "10",
         "TRISECT_JOB_ID": "17",
+        "TRISECT_LAUNCHER": "slurm",
     }
 
 
