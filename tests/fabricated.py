@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 
 from trisect.record import Correctness, Profiling, RankRecord, RunRecord
+from trisect.report import figures
 from trisect.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -134,6 +135,31 @@ def laptop_scaling() -> pd.DataFrame:
             rows.append(row(name, second, n, compute, 0.004 * (n - 1), 0.02 * (n - 1), **slow))
         tables.append(finished(rows))
     return pd.concat(tables, ignore_index=True)
+
+
+def ranks(scaling: pd.DataFrame) -> pd.DataFrame:
+    """Compute of every rank in 10 iterations, at the largest count that was not oversubscribed.
+
+    The last rank takes a fifth longer every time in the first section; in the other, another rank each time.
+    """
+    rows = []
+    for (experiment, section), found in scaling[scaling["section"] != TOTAL].groupby(["experiment", "section"], sort=False):
+        fair = found[~found["oversubscribed"]]
+        row_ = fair.loc[fair["gpus"].idxmax()]
+        count, first = int(row_["gpus"]), section in ("gradient", "forward")
+        for iteration in range(10):
+            late = count - 1 if first else 7 * iteration % count
+            for rank in range(count):
+                compute_s = row_["compute_s"] * (1.2 if rank == late else 1.0)
+                rows.append((experiment, count, False, rank, iteration, section, compute_s))
+    names = ["experiment", "gpus", "oversubscribed", "rank", "iteration", "section", "compute_s"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def drawings(scaling: pd.DataFrame) -> dict[str, str]:
+    """Every figure of a table, and of ranks that fit it."""
+    tables = dict.fromkeys(figures.FIGURES, scaling) | dict.fromkeys(figures.RANK_FIGURES, ranks(scaling))
+    return {name: figures.draw(name, table) for name, table in tables.items()}
 
 
 def record(experiment: str, gpus: int, **changes) -> RunRecord:

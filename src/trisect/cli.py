@@ -17,7 +17,8 @@ SHOWN_EFFICIENCIES = ("load_balance", "comm_efficiency", "parallel_efficiency")
 def _decompose_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Cut each section of each iteration of a job into compute, transfer and wait. Reads one PyTorch profiler trace"
-        " a rank, prints the table, and writes decomposition.csv, collectives.csv, iterations.parquet and findings.md."
+        " a rank, prints the table, and writes decomposition.csv, collectives.csv, iterations.parquet, ranks.parquet"
+        " and findings.md."
     )
     parser.add_argument("traces", metavar="DIR", type=Path, help="folder of the job's traces, *.json or *.json.gz")
     parser.add_argument(
@@ -44,7 +45,8 @@ def _decompose(arguments: argparse.Namespace) -> None:
     print(result.table[[*SHOWN, *SHOWN_EFFICIENCIES]].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     for sentence in result.findings:
         print(f"- {sentence}")
-    print(f"wrote {out.decomposition}, {out.collectives.name}, {out.iterations.name}, {out.findings.name}")
+    others = (out.collectives, out.iterations, out.ranks, out.findings)
+    print(f"wrote {out.decomposition}, {', '.join(path.name for path in others)}")
 
 
 Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]

@@ -23,11 +23,11 @@ def write_decomposition(
     iteration: str = "ProfilerStep",
     annotate: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> Decomposition:
-    """Decompose one job and write its four files, all or none.
+    """Decompose one job and write its five files, all or none.
 
     Args:
         traces: folder of the job's traces, one a rank.
-        out: where decomposition.csv, collectives.csv, findings.md and iterations.parquet go.
+        out: where decomposition.csv, collectives.csv, iterations.parquet, ranks.parquet and findings.md go.
         sections: as for `trace.read_job`.
         iteration: as for `trace.read_job`.
         annotate: what else belongs into decomposition.csv, given its table.
@@ -42,6 +42,7 @@ def write_decomposition(
         out.decomposition: lambda path: table.to_csv(path, index=False),
         out.collectives: lambda path: result.collectives.to_csv(path, index=False),
         out.iterations: lambda path: result.iterations.to_parquet(path, index=False),
+        out.ranks: lambda path: result.ranks.to_parquet(path, index=False),
         out.findings: lambda path: path.write_text("# Findings\n\n" + "".join(lines)),
     }
     _write_all(writers, out.folder)

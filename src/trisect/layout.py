@@ -75,6 +75,11 @@ class RunLayout:
         return self.folder / "iterations.parquet"
 
     @property
+    def ranks(self) -> Path:
+        """The same per rank, iteration and section, as Parquet."""
+        return self.folder / "ranks.parquet"
+
+    @property
     def findings(self) -> Path:
         """What was repaired, skipped or doubtful, in sentences."""
         return self.folder / "findings.md"

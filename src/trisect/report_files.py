@@ -13,7 +13,7 @@ from trisect.config import Sweep
 from trisect.errors import TrisectError
 from trisect.layout import Layout, RunLayout
 from trisect.record import RunRecord
-from trisect.report import figures, page
+from trisect.report import figures, heat, page
 from trisect.tables import SCALING
 
 
@@ -22,8 +22,13 @@ class Standing:
     """What there is of a sweep."""
 
     scaling: pd.DataFrame  # tables.SCALING of all experiments, over the counts that stand
+    ranks: pd.DataFrame  # heat.RANKS of one count per experiment
     records: list[RunRecord]
     missing: dict[tuple[str, int], str]  # the runs that do not stand, with the reason
+
+    def table_of(self, figure: str) -> pd.DataFrame:
+        """The table that a figure is drawn from."""
+        return self.ranks if figure in figures.RANK_FIGURES else self.scaling
 
 
 def standing(sweep: Sweep, layout: Layout) -> Standing:
@@ -37,7 +42,7 @@ def standing(sweep: Sweep, layout: Layout) -> Standing:
         runs = {}
         for gpus in sweep.counts(experiment):
             files = layout.run(experiment, gpus)
-            if files.decomposition.exists() and files.record.exists():
+            if all(path.exists() for path in (files.decomposition, files.ranks, files.record)):
                 runs[gpus] = pd.read_csv(files.decomposition), pd.read_parquet(files.iterations)
                 records.append(RunRecord.read(files.record))
             else:
@@ -46,7 +51,26 @@ def standing(sweep: Sweep, layout: Layout) -> Standing:
             tables.append(scaling(runs)[SCALING])
     if not tables:
         raise TrisectError(f"{layout.root}: no run of the sweep stands; see the logs of the runs")
-    return Standing(pd.concat(tables, ignore_index=True), records, missing)
+    table = pd.concat(tables, ignore_index=True)
+    return Standing(table, ranks_of(layout, table), records, missing)
+
+
+def ranks_of(layout: Layout, scaling: pd.DataFrame) -> pd.DataFrame:
+    """Per rank, iteration and section, the count of every experiment that shows its ranks best: heat.RANKS.
+
+    Args:
+        layout: where the runs lie.
+        scaling: tables.SCALING of all experiments.
+    """
+    shared = scaling.groupby(["experiment", "gpus"])["oversubscribed"].first()
+    order = {section: place for place, section in enumerate(scaling["section"].unique())}
+    tables = [
+        pd.read_parquet(layout.run(name, gpus).ranks)
+        .sort_values("section", key=lambda names: names.map(order), kind="stable")
+        .assign(experiment=name, gpus=gpus, oversubscribed=bool(shared[name, gpus]))
+        for name, gpus in heat.chosen_counts(scaling).items()
+    ]
+    return pd.concat(tables, ignore_index=True)[heat.RANKS]
 
 
 def reason(files: RunLayout) -> str:
@@ -75,7 +99,7 @@ def write_report(
         TrisectError: as for `standing`.
     """
     found = standing(sweep, layout)
-    drawn = drawings if drawings is not None else {name: figures.draw(name, found.scaling) for name in captions}
+    drawn = drawings if drawings is not None else {name: figures.draw(name, found.table_of(name)) for name in captions}
     html = page.render(found.scaling, found.records, found.missing, drawn, captions, results=layout.root)
     partial = layout.report.with_name(layout.report.name + ".partial")
     partial.write_text(html)

@@ -40,7 +40,7 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two reports: a sweep to 64 GPUs, and one on a laptop with an oversubscribed and a missing run."""
     folder = tmp_path_factory.mktemp("reports")
-    captions = {name: (REPO / "workflow/report" / spec.caption).read_text() for name, spec in figures.FIGURES.items()}
+    captions = {name: (REPO / "workflow/report" / spec.caption).read_text() for name, spec in figures.EVERY.items()}
     sweeps = {
         "cluster": (fabricated.cluster_scaling(), fabricated.record, {}),
         "laptop": (
@@ -51,7 +51,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     paths = {}
     for name, (scaling, make, missing) in sweeps.items():
-        drawings = {figure: figures.draw(figure, scaling) for figure in figures.FIGURES}
+        drawings = fabricated.drawings(scaling)
         html = page.render(scaling, fabricated.records_for(scaling, make), missing, drawings, captions)
         paths[name] = folder / f"{name}.html"
         paths[name].write_text(html)

@@ -11,7 +11,7 @@ from trisect import cli
 from trisect.tables import DECOMPOSITION
 from trisect.trace.writer import write_job
 
-FILES = {"decomposition.csv", "collectives.csv", "iterations.parquet", "findings.md"}
+FILES = {"decomposition.csv", "collectives.csv", "iterations.parquet", "ranks.parquet", "findings.md"}
 
 
 @pytest.fixture(name="traces")

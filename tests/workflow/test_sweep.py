@@ -37,6 +37,10 @@ def test_every_run_is_cut_into_three_parts_that_add_up(swept: Project, experimen
     assert (table["repairs"] == 0).all()
     if gpus == 1:
         assert (table["wait_s"] == 0).all()
+    ranks = pd.read_parquet(layout(swept).run(experiment, gpus).ranks)
+    assert sorted(ranks["rank"].unique()) == list(range(gpus))
+    by_section = ranks.groupby("section")["compute_s"].mean()
+    np.testing.assert_allclose(by_section[table["section"][:-1]], table["compute_s"][:-1], rtol=1e-9)
 
 
 def test_collectives_of_a_section_are_paired_one_by_one(swept: Project) -> None:

@@ -7,6 +7,7 @@ rule decompose:
         decomposition=RUN.decomposition,
         collectives=RUN.collectives,
         iterations=RUN.iterations,
+        ranks=RUN.ranks,
         findings=RUN.findings,
     log:
         RUN.logs / "decompose.log",

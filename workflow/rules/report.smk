@@ -8,6 +8,7 @@ CAPTIONS = {
 rule figure:
     input:
         scaling=[LAYOUT.scaling(name) for name in SWEEP.settings.experiments],
+        ranks=[LAYOUT.run(run.name, run.gpus).ranks for run in SWEEP.runs()],
     """Draw one figure over all experiments."""
     output:
         report(

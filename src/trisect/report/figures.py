@@ -1,7 +1,8 @@
-"""The figures: one function each, from the scaling table of all experiments to a matplotlib figure.
+"""The figures: one function each, from a table of all experiments to a matplotlib figure.
 
-Every function takes `tables.SCALING` rows (one per experiment, section and GPU count, and the rows TOTAL),
-draws the 95 % interval wherever the table has one, and draws oversubscribed points hollow.
+Those of FIGURES take `tables.SCALING` rows (one per experiment, section and GPU count, and the rows TOTAL),
+draw the 95 % interval wherever the table has one, and draw oversubscribed points hollow. Those of RANK_FIGURES take
+heat.RANKS: one row per rank, iteration and section of one count per experiment.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from trisect.errors import TrisectError
-from trisect.report import bars, numbers, series, style, svg
+from trisect.report import bars, heat, numbers, series, style, svg
 from trisect.tables import SCALING, TOTAL
 
 WAIT_CAUSES = {
@@ -158,6 +159,18 @@ def load_balance(scaling: pd.DataFrame) -> Figure:
 
 
 @style.theme()
+def serialization_efficiency(scaling: pd.DataFrame) -> Figure:
+    """Serialization efficiency per section and combined; a panel per experiment."""
+    return _efficiency(scaling, "serialization_efficiency", "serialization efficiency")
+
+
+@style.theme()
+def transfer_efficiency(scaling: pd.DataFrame) -> Figure:
+    """Transfer efficiency per section and combined; a panel per experiment."""
+    return _efficiency(scaling, "transfer_efficiency", "transfer efficiency")
+
+
+@style.theme()
 def comm_efficiency(scaling: pd.DataFrame) -> Figure:
     """Communication efficiency per section and combined; a panel per experiment."""
     return _efficiency(scaling, "comm_efficiency", "communication efficiency")
@@ -179,33 +192,50 @@ FIGURES = {
     "wait_causes": FigureSpec(wait_causes, "Why GPUs wait", "wait_causes.rst"),
     "load_balance": FigureSpec(load_balance, "Load balance", "load_balance.rst"),
     "comm_efficiency": FigureSpec(comm_efficiency, "Communication efficiency", "comm_efficiency.rst"),
+    "transfer_efficiency": FigureSpec(transfer_efficiency, "Transfer efficiency", "transfer_efficiency.rst"),
+    "serialization_efficiency": FigureSpec(
+        serialization_efficiency, "Serialization efficiency", "serialization_efficiency.rst"
+    ),
 }
-"""Every figure, in the report's order."""
+"""Every figure over the counts, in the report's order."""
+
+RANK_FIGURES = {
+    "rank_compute": FigureSpec(heat.rank_compute, "Which rank is late", "rank_compute.rst"),
+}
+"""Every figure over the ranks of one count per experiment."""
+
+EVERY = FIGURES | RANK_FIGURES
+"""In the report's order."""
 
 
-def draw(name: str, scaling: pd.DataFrame) -> str:
+def draw(name: str, table: pd.DataFrame) -> str:
     """One figure as an SVG document; the same table gives the same bytes.
+
+    Args:
+        name: key of EVERY.
+        table: tables.SCALING, or heat.RANKS for one of RANK_FIGURES.
 
     Raises:
         TrisectError: there is no such figure, or the table lacks rows or columns.
     """
-    if name not in FIGURES:
-        raise TrisectError(f"figure {name}: no such figure; choose one of {', '.join(FIGURES)}")
-    lacking = [column for column in SCALING if column not in scaling.columns]
-    if lacking or scaling.empty:
+    if name not in EVERY:
+        raise TrisectError(f"figure {name}: no such figure; choose one of {', '.join(EVERY)}")
+    kind, columns = ("ranks", heat.RANKS) if name in RANK_FIGURES else ("scaling", SCALING)
+    lacking = [column for column in columns if column not in table.columns]
+    if lacking or table.empty:
         what = f"no column {lacking[0]}" if lacking else "no row"
-        raise TrisectError(f"figure {name}: the scaling table has {what}; rerun the decomposition")
-    return svg.render(FIGURES[name].draw(scaling))
+        raise TrisectError(f"figure {name}: the {kind} table has {what}; rerun the decomposition")
+    return svg.render(EVERY[name].draw(table))
 
 
-def save(name: str, scaling: pd.DataFrame, path: Path) -> None:
+def save(name: str, table: pd.DataFrame, path: Path) -> None:
     """Write one figure to `path` (SVG), whole or not at all.
 
     Raises:
         TrisectError: as `draw`.
     """
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(draw(name, scaling), encoding="utf-8")
+    partial.write_text(draw(name, table), encoding="utf-8")
     partial.replace(path)
 
 
@@ -221,7 +251,7 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
             )
         style.gpu_axis(axes, rows["gpus"])
         style.of_experiment(axes, experiment)
-    panels[0].set_ylim(0, 1.05)
+    panels[0].set_ylim(0, max(1.05, 1.03 * float(scaling[[column, f"{column}_hi"]].max().max())))
     panels[0].yaxis.set_major_formatter(style.PERCENT)
     style.label_rows(panels, words)
     handles = {(name if name != TOTAL else "combined"): style.line_handle(look) for name, look in looks.items()}

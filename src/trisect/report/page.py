@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from trisect.layout import Layout
 from trisect.record import RunRecord
-from trisect.report import cells, figures, findings, numbers, picture, runs, svg
+from trisect.report import cells, figures, findings, heat, numbers, picture, runs, svg
 from trisect.report.style import experiments_of, sections_of
 
 
@@ -35,7 +35,7 @@ def render(
         scaling: rows of tables.SCALING of all experiments.
         records: of the runs behind them, in any order.
         missing: runs that were asked for and are not there, with the reason.
-        drawings: figure name to SVG document, as figures.draw gives it; shown in the order of figures.FIGURES.
+        drawings: figure name to SVG document, as figures.draw gives it; shown in the order of figures.EVERY.
         captions: figure name to caption text, paragraphs parted by blank lines.
         results: the results folder as the workflow names it, for the commands on the page.
     """
@@ -99,13 +99,18 @@ def _figures(
             "title": spec.title,
             "drawing": Markup(svg.inline(drawings[name], name, f"{spec.title}. The tables below hold its values.")),
             "caption": [" ".join(part.split()) for part in captions.get(name, "").split("\n\n") if part.strip()],
-            "shows": _shown_runs(scaling),
+            "shows": _shown_runs(scaling if name in figures.FIGURES else _of_ranks(scaling)),
             "redraw": runs.redraw_command(name, results),
             "file": quote(Layout(Path()).figure(name).as_posix()),
         }
-        for name, spec in figures.FIGURES.items()
+        for name, spec in figures.EVERY.items()
         if name in drawings
     ]
+
+
+def _of_ranks(scaling: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the counts whose ranks are shown."""
+    return scaling[scaling["gpus"] == scaling["experiment"].map(heat.chosen_counts(scaling))]
 
 
 def _tables(scaling: pd.DataFrame) -> list[dict[str, Any]]:

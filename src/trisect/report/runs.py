@@ -123,7 +123,16 @@ def _hosts(hosts: dict[str, int]) -> str:
 
 def _files(record: RunRecord) -> dict[str, str]:
     run = Layout(Path()).run(record.experiment, record.gpus)
-    paths = [run.decomposition, run.collectives, run.iterations, run.findings, run.record, run.traces, run.logs]
+    paths = [
+        run.decomposition,
+        run.collectives,
+        run.iterations,
+        run.ranks,
+        run.findings,
+        run.record,
+        run.traces,
+        run.logs,
+    ]
     return {path.name: quote(path.as_posix()) for path in paths}
 
 

@@ -166,11 +166,11 @@ def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
     axes.set_xlabel("GPUs")
 
 
-def title(axes: Axes, text: str) -> None:
-    """A panel's title; a long name breaks into lines rather than run into the next panel."""
+def title(axes: Axes, *texts: str) -> None:
+    """A panel's title, a line per text; a long one breaks into lines rather than run into the next panel."""
     spec = axes.get_subplotspec()
     columns = spec.get_gridspec().ncols if spec else 1
-    axes.set_title("\n".join(textwrap.wrap(text, 88 // columns)))
+    axes.set_title("\n".join(textwrap.fill(text, 88 // columns) for text in texts))
 
 
 def label_rows(panels: Iterable[Axes], *lines: str) -> None:

@@ -14,6 +14,8 @@ from trisect.report.style import TAG, theme
 
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _TAGGED = re.compile(rf'<g id="{TAG}([^"]*)">')
+_PATH = re.compile(r' d="[^"]*"')
+_FINE = re.compile(r"(\.\d\d)\d+")
 _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 
 
@@ -26,14 +28,18 @@ def render(figure: Figure) -> str:
 
 
 def annotate(svg: str) -> str:
-    """Turn the ids that `style.tag` made into data attributes and a title, which browsers show on hover."""
+    """Turn the ids that `style.tag` made into data attributes and a title, which browsers show on hover.
+
+    Coordinates of paths lose what is below a hundredth of a point: nobody sees it, and it is a third of the file.
+    """
 
     def group(found: re.Match[str]) -> str:
         experiment, section, hover = (html.escape(text) for text in json.loads(unquote(found[1])))
         names = f'data-experiment="{experiment}"' + (f' data-section="{section}"' if section else "")
         return f"<g {names}>" + (f"<title>{hover}</title>" if hover else "")
 
-    return _TAGGED.sub(group, svg)
+    coarse = _PATH.sub(lambda path: _FINE.sub(r"\1", path[0]), svg)
+    return _TAGGED.sub(group, coarse)
 
 
 def inline(svg: str, name: str, label: str) -> str:

@@ -6,8 +6,6 @@ import fabricated
 import pandas as pd
 import pytest
 
-from trisect.report import figures
-
 
 @pytest.fixture(scope="session")
 def cluster() -> pd.DataFrame:
@@ -21,4 +19,4 @@ def laptop() -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def drawings(laptop: pd.DataFrame) -> dict[str, str]:
-    return {name: figures.draw(name, laptop) for name in figures.FIGURES}
+    return fabricated.drawings(laptop)

@@ -16,7 +16,7 @@ from trisect.layout import Layout
 from trisect.report import cells, figures, page
 from trisect.tables import SCALING
 
-CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in figures.FIGURES}
+CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in figures.EVERY}
 MISSING = {("inference_3d", 2): "rank 1 was killed by signal 9"}
 
 
@@ -85,11 +85,13 @@ def test_findings_come_first_then_figures_tables_runs(parsed: Elements) -> None:
 
 
 def test_every_figure_has_its_caption_its_runs_and_its_command(parsed: Elements) -> None:
-    for name in figures.FIGURES:
+    for name in figures.EVERY:
         assert f"How to read {name}. Second paragraph." in parsed.text
         assert f"snakemake results/figures/{name}.svg" in parsed.text
     shows = "Shows inference_2d and training_2d at 1, 2 and 4."
     assert parsed.text.count(shows) == len(figures.FIGURES)
+    of_ranks = "Shows inference_2d and training_2d at 2."  # 4 is oversubscribed
+    assert parsed.text.count(of_ranks) == len(figures.RANK_FIGURES)
 
 
 def test_ids_are_unique_and_references_resolve(parsed: Elements) -> None:
@@ -191,7 +193,7 @@ def test_html_in_names_reasons_and_values_is_text(laptop: pd.DataFrame) -> None:
             "hosts": {evil: 2},
         }
     )
-    drawings = {name: figures.draw(name, rows) for name in figures.FIGURES}
+    drawings = fabricated.drawings(rows)
     html = page.render(rows, [record], {(evil, 1): evil}, drawings, {"cost": evil})
     parsed = Elements(html)
     assert "<script>alert" not in html
