@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from trisect.errors import TrisectError
-from trisect.settings import Closed, Count, Experiment, Iterations, Machine, Settings, Size, nearest
+from trisect.settings import Closed, Count, Experiment, Iterations, Machine, Settings, Size, Study, nearest
 from trisect.workload import load_balance_bound
 
 
@@ -126,11 +126,8 @@ def load(settings: Mapping[str, object], folder: Path) -> Sweep:
         TrisectError: the first thing that is wrong, naming file and key.
     """
     main = _parse(Settings, settings, "config/config.yaml or --config")
-    experiments = {path.stem: _read(Experiment, path) for path in sorted((folder / "experiments").glob("*.yaml"))}
-    machines = {path.stem: path for path in (folder / "machines").glob("*.yaml")}
-    if main.machine not in machines:
-        raise TrisectError(f"machine: no {main.machine!r} in config/machines/{nearest(main.machine, machines)}")
-    sweep = Sweep(settings=main, machine=_read(Machine, machines[main.machine]), experiments=experiments)
+    experiments = load_experiments(folder)
+    sweep = Sweep(settings=main, machine=load_machine(main.machine, folder), experiments=experiments)
     for name in main.experiments:
         if name not in experiments:
             raise TrisectError(f"experiments: no {name!r} in config/experiments/{nearest(name, experiments)}")
@@ -146,10 +143,47 @@ def load(settings: Mapping[str, object], folder: Path) -> Sweep:
     return sweep
 
 
-def _read(model: type[Model], path: Path) -> Model:
-    where = f"config/{path.parent.name}/{path.name}"
+def load_experiments(folder: Path) -> dict[str, Experiment]:
+    """Every file of config/experiments/, by name.
+
+    Raises:
+        TrisectError: a file is wrong.
+    """
+    names = sorted(path.stem for path in (folder / "experiments").glob("*.yaml"))
+    return {name: _read(Experiment, folder, f"experiments/{name}.yaml") for name in names}
+
+
+def load_machine(name: str, folder: Path) -> Machine:
+    """One file of config/machines/.
+
+    Raises:
+        TrisectError: there is none of that name, or it is wrong.
+    """
+    machines = {path.stem for path in (folder / "machines").glob("*.yaml")}
+    if name not in machines:
+        raise TrisectError(f"machine: no {name!r} in config/machines/{nearest(name, machines)}")
+    return _read(Machine, folder, f"machines/{name}.yaml")
+
+
+def load_study(folder: Path) -> Study:
+    """config/study.yaml.
+
+    Raises:
+        TrisectError: it is missing or wrong, or names an experiment that has no file.
+    """
+    study = _read(Study, folder, "study.yaml")
+    experiments = load_experiments(folder)
+    for name in study.experiments:
+        if name not in experiments:
+            raise TrisectError(f"config/study.yaml: no {name!r} in config/experiments/{nearest(name, experiments)}")
+    return study
+
+
+def _read(model: type[Model], folder: Path, name: str) -> Model:
+    """One file below the config folder."""
+    where = f"config/{name}"
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.safe_load((folder / name).read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise TrisectError(f"{where}: not readable as YAML: {' '.join(str(error).split())}") from None
     return _parse(model, content, where)

@@ -176,6 +176,27 @@ class Slurm(Closed):
     """More sbatch options, by their long name with underscores."""
 
 
+class Links(Closed):
+    """What the model takes the transfer time of an all_reduce from; docs/model.md."""
+
+    pair_gb_per_s: float = Field(gt=0)
+    """Rate of a ring over two GPUs of a node. Each GPU has such a link to every other one, and a ring over g of them
+    uses g - 1 of its links at once."""
+    network_gb_per_s: dict[Literal["ring", "tree"], Annotated[float, Field(gt=0)]]
+    """Rate between nodes, by the algorithm that runs over it."""
+    tree_nodes: list[Count] = []
+    """Numbers of nodes at which NCCL takes a tree; a ring at all others."""
+    step_us: float = Field(default=0, ge=0)
+    """What each step of an algorithm takes besides its bytes: alpha of the alpha-beta model."""
+
+    @model_validator(mode="after")
+    def _every_algorithm_has_a_rate(self) -> Links:
+        for algorithm in ("ring", *(["tree"] if self.tree_nodes else [])):
+            if algorithm not in self.network_gb_per_s:
+                raise ValueError(f"network_gb_per_s has no rate for {algorithm!r}")
+        return self
+
+
 class Machine(Closed):
     """config/machines/NAME.yaml: where runs happen."""
 
@@ -197,6 +218,10 @@ class Machine(Closed):
     """Variables set in every rank, NCCL_SOCKET_IFNAME for example."""
     slurm: Slurm = Slurm()
     """Only for launcher slurm."""
+    links: Links | None = None
+    """For `trisect predict` and `make study`; no run reads it."""
+    compute_jitter: float = Field(default=0, ge=0, lt=1)
+    """Share by which a rank's compute is longer or shorter by chance, at most; for the model, as `links`."""
 
     @model_validator(mode="after")
     def _backend_fits(self) -> Machine:
@@ -224,9 +249,52 @@ class Machine(Closed):
             )
 
 
+class Work(Closed):
+    """What the model knows of one section of one iteration. Seconds are for one GPU."""
+
+    tiles_s: float = Field(default=0, ge=0)
+    """All tiles, one after the other."""
+    operators_s: float = Field(default=0, ge=0)
+    """All operators, one after the other."""
+    repeated_s: float = Field(default=0, ge=0)
+    """What every rank does, whatever it holds."""
+    image_all_reduces: Count = 1
+    """all_reduces of the whole image."""
+    other_all_reduces: Natural = 0
+    """All other all_reduces, of parameter gradients and scalars."""
+    other_bytes: Natural = 0
+    """Payload of those others together."""
+
+
+class StudiedExperiment(Closed):
+    """What the model knows of one experiment besides its own file."""
+
+    image_bytes: Count | None = None
+    """Payload of an image all_reduce; null: the image in its file, 4 bytes a value."""
+    sections: dict[str, Work]
+    """By section name, in the order of an iteration."""
+
+
+class Study(Closed):
+    """config/study.yaml: the constants of the model, and what `make study` makes of them."""
+
+    machine: str
+    """A file of config/machines/ that has `links`."""
+    size: str
+    """A key of `sizes` in each experiment's file."""
+    gpus: list[Count] = Field(min_length=1)
+    """World sizes to simulate."""
+    iterations: Count = 10
+    """Iterations of each simulated run."""
+    seed: int = 0
+    """Of the jitter."""
+    experiments: dict[str, StudiedExperiment]
+    """By name, as in config/experiments/."""
+
+
 def schemas() -> dict[str, dict[str, object]]:
     """JSON schema of each kind of configuration file, by name."""
-    return {model.__name__.lower(): model.model_json_schema() for model in (Settings, Experiment, Machine)}
+    return {model.__name__.lower(): model.model_json_schema() for model in (Settings, Experiment, Machine, Study)}
 
 
 if __name__ == "__main__":

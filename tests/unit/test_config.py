@@ -1,12 +1,13 @@
 """Every mistake in a configuration is one line that names file and key, and the nearest valid word."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from trisect.config import Sweep, load
+from trisect.config import Sweep, load, load_machine, load_study
 from trisect.errors import TrisectError
 from trisect.settings import schemas
 
@@ -151,3 +152,25 @@ def test_every_key_is_described(name: str) -> None:
     keys = [(key, value) for part in parts for key, value in part["properties"].items()]
     bare = [key for key, value in keys if "description" not in value and "$ref" not in value]
     assert bare == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("machines/v100.yaml", "pair_gb_per_s: 40", "pair_gb_per_s: 0", ["v100.yaml", "links.pair_gb_per_s", "got 0"]),
+        ("machines/v100.yaml", "    tree: 17", "", ["v100.yaml", "links", "no rate for 'tree'"]),
+        ("study.yaml", "tiles_s: 172", "tile_s: 172", ["config/study.yaml", "did you mean 'tiles_s'?"]),
+        ("study.yaml", "  inference_3d:", "  inference_4d:", ["config/study.yaml", "did you mean 'inference_3d'?"]),
+    ],
+)
+def test_mistakes_in_what_the_model_reads(tmp_path: Path, name: str, old: str, new: str, words: list[str]) -> None:
+    folder = tmp_path / "config"
+    shutil.copytree(CONFIG, folder)
+    content = (folder / name).read_text()
+    assert old in content
+    (folder / name).write_text("\n".join(line.replace(old, new) for line in content.splitlines()))
+    with pytest.raises(TrisectError) as raised:
+        load_study(folder)
+        load_machine("v100", folder)
+    assert all(word in str(raised.value) for word in words), raised.value
+    assert "\n" not in str(raised.value)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from trisect.errors import TrisectError
 
-RING, TREE = "ring", "tree"
+Algorithm = Literal["ring", "tree"]
+RING: Algorithm = "ring"
+TREE: Algorithm = "tree"
 
 _PAYLOADS_AROUND_A_RING = {
     "all_reduce": 2,  # partial sums once around, results once around

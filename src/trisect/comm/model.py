@@ -1,0 +1,186 @@
+"""The model: whole pieces of work, jitter, and bytes over rates, to times at any count. docs/model.md derives it.
+
+An iteration's section is a sequence of pieces. A piece is compute of every rank, followed by all_reduces in which
+all ranks wait for the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from trisect.analysis.pop import efficiencies, ratio
+from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent, steps
+from trisect.errors import TrisectError
+from trisect.settings import Experiment, Links, Machine, StudiedExperiment, Work
+from trisect.tables import TOTAL
+
+Values = npt.NDArray[np.float64]
+
+TIMES = ("span_s", "compute_s", "transfer_s", "wait_s", "compute_max_s")
+"""The times the model gives, as tables.TIMES defines them."""
+
+COLUMNS = ("section", "gpus", *TIMES, "load_balance", "comm_efficiency", "parallel_efficiency", "cost")
+"""Columns of `predict`."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An experiment as the model sees it."""
+
+    name: str
+    tiles: int
+    operators: int
+    unrolled: int  # solver iterations in one iteration of a section
+    image_bytes: int
+    least_gpus: int
+    sections: dict[str, Work]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One all_reduce, or several small ones that follow each other, taken together."""
+
+    payload_bytes: int
+    transfer_s: float
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Compute without jitter, in seconds by rank, and the all_reduces after it."""
+
+    compute_s: Values
+    exchanges: tuple[Exchange, ...]
+
+
+def problem(name: str, experiment: Experiment, studied: StudiedExperiment, size: str) -> Problem:
+    """Put an experiment's own file and what the model knows of it together.
+
+    Raises:
+        TrisectError: no such size, or sections that this experiment does not have.
+    """
+    if size not in experiment.sizes:
+        raise TrisectError(f"config/study.yaml: size: {name} has no size {size!r}")
+    if sorted(studied.sections) != sorted(experiment.sections):
+        raise TrisectError(
+            f"config/study.yaml: experiments.{name}.sections: give {' and '.join(experiment.sections)},"
+            f" not {' and '.join(studied.sections) or 'none'}"
+        )
+    chosen = experiment.sizes[size]
+    return Problem(
+        name=name,
+        tiles=chosen.tiles,
+        operators=experiment.operators,
+        unrolled=experiment.unrolled_iterations,
+        image_bytes=studied.image_bytes or 4 * int(np.prod(chosen.image)),
+        least_gpus=chosen.min_gpus,
+        sections={section: studied.sections[section] for section in experiment.sections},
+    )
+
+
+def links_of(machine: Machine, name: str) -> Links:
+    """The machine's links.
+
+    Raises:
+        TrisectError: its file gives none.
+    """
+    if machine.links is None:
+        raise TrisectError(f"config/machines/{name}.yaml: no links, from which transfer follows; see v100.yaml")
+    return machine.links
+
+
+def algorithm(links: Links, gpus: int, per_node: int) -> Algorithm:
+    """What NCCL takes for the image at this count, by the machine's file."""
+    return TREE if gpus // min(gpus, per_node) in links.tree_nodes else RING
+
+
+def transfer_s(links: Links, payload_bytes: float, gpus: int, per_node: int, *, count: int = 1) -> float:
+    """Seconds of `count` all_reduces that move `payload_bytes` together: alpha per step, and bytes over the rate.
+
+    Routes inside and between nodes are busy at the same time, so the slower one counts.
+    """
+    how = algorithm(links, gpus, per_node)
+    sent = bytes_sent("all_reduce", how, payload_bytes, gpus, per_node)
+    inside_rate = links.pair_gb_per_s * 1e9 * max(min(gpus, per_node) - 1, 1)
+    slower = max(sent.inside / inside_rate, sent.between / (links.network_gb_per_s[how] * 1e9))
+    return count * steps(how, gpus, per_node) * links.step_us * 1e-6 + slower
+
+
+def held(pieces: int, ranks: int) -> npt.NDArray[np.int64]:
+    """How many of `pieces` each rank holds when they are dealt in turn: shape (ranks,)."""
+    return (pieces - np.arange(ranks) + ranks - 1) // ranks
+
+
+def pieces(problem: Problem, section: str, links: Links, gpus: int, per_node: int) -> list[Piece]:
+    """One section of one iteration at one count; without all_reduces on a single GPU.
+
+    Every unrolled iteration computes its operators, then its tiles, with an image all_reduce after each, or with
+    one after both where there are too few. All_reduces that are left over, and the small ones, follow at the end.
+    """
+    work = problem.sections[section]
+    operators = held(problem.operators, gpus) * (work.operators_s / problem.operators)
+    tiles = held(problem.tiles, gpus) * (work.tiles_s / problem.tiles)
+    kinds = [kind for kind in (operators, tiles) if kind.any()] or [operators]
+    if work.image_all_reduces < len(kinds) * problem.unrolled:
+        kinds = [np.sum(kinds, axis=0)]
+    shares = [(kind + work.repeated_s / len(kinds)) / problem.unrolled for kind in kinds] * problem.unrolled
+    if gpus == 1:
+        return [Piece(compute, ()) for compute in shares]
+    image = Exchange(problem.image_bytes, transfer_s(links, problem.image_bytes, gpus, per_node))
+    after: list[tuple[Exchange, ...]] = [(image,)] * min(len(shares), work.image_all_reduces)
+    after += [()] * (len(shares) - len(after))
+    after[-1] += (image,) * (work.image_all_reduces - len(shares))
+    if work.other_all_reduces:
+        seconds = transfer_s(links, work.other_bytes, gpus, per_node, count=work.other_all_reduces)
+        after[-1] += (Exchange(work.other_bytes, seconds),)
+    return [Piece(compute, exchanges) for compute, exchanges in zip(shares, after, strict=True)]
+
+
+def draw(planned: list[Piece], jitter: float, iterations: int, rng: np.random.Generator) -> Values:
+    """Compute with jitter, uniform within +-`jitter` of it: seconds, shape (iterations, pieces, ranks)."""
+    steady = np.array([piece.compute_s for piece in planned])
+    return steady * (1 + jitter * rng.uniform(-1, 1, (iterations, *steady.shape)))
+
+
+def times(planned: list[Piece], compute: Values) -> dict[str, float]:
+    """TIMES of one section, from `draw`. All ranks enter it together."""
+    mean = float(compute.sum(axis=1).mean())
+    ends = np.array([bool(piece.exchanges) for piece in planned])
+    latest = compute[:, ends].max(axis=2).sum(axis=1).mean() if ends.any() else mean
+    wait = float(latest - compute[:, ends].mean(axis=2).sum(axis=1).mean()) if ends.any() else 0.0
+    transfer = float(sum(exchange.transfer_s for piece in planned for exchange in piece.exchanges))
+    slowest = float(compute.sum(axis=1).max(axis=1).mean())
+    return dict(zip(TIMES, (mean + transfer + wait, mean, transfer, wait, slowest), strict=True))
+
+
+def predict(
+    problem: Problem, machine: Machine, links: Links, counts: Iterable[int], *, iterations: int = 100, seed: int = 0
+) -> pd.DataFrame:
+    """The model's times and efficiencies at each count: COLUMNS, a row a section and TOTAL.
+
+    Args:
+        problem: from `problem`.
+        machine: its node size and jitter are used; how many nodes it has is not asked.
+        links: of that machine, or others to compare with.
+        counts: GPUs; the smallest is what `cost` is relative to.
+        iterations: draws of the jitter that are averaged.
+        seed: of those draws.
+    """
+    rows = []
+    for gpus in sorted(counts):
+        rng = np.random.default_rng(seed)
+        parts = {}
+        for section in problem.sections:
+            planned = pieces(problem, section, links, gpus, machine.gpus_per_node)
+            parts[section] = times(planned, draw(planned, machine.compute_jitter, iterations, rng))
+        parts[TOTAL] = {name: sum(part[name] for part in parts.values()) for name in TIMES}
+        rows += [{"section": section, "gpus": gpus, **part} for section, part in parts.items()]
+    table = pd.DataFrame(rows)
+    table = table.assign(**efficiencies({name: table[name].to_numpy() for name in TIMES}))
+    first = table[table["gpus"] == table["gpus"].min()].set_index("section")
+    base = table["section"].map(first["span_s"] * first["gpus"]).to_numpy()
+    return table.assign(cost=ratio((table["gpus"] * table["span_s"]).to_numpy(), base))[list(COLUMNS)]
