@@ -56,6 +56,9 @@ slurm-up: $(VENV)/.test ## start that cluster to play with
 slurm-down: ## and stop it
 	$(BIN)/python tests/slurm/cluster.py down
 
+slurm-full: $(VENV)/.test ## the sweep at full width, 1 to 64 ranks; by hand, 10 minutes, 16 GiB
+	$(BIN)/python tests/slurm/full.py
+
 install-profiles: ## so that `snakemake --profile slurm` finds profiles/slurm
 	mkdir -p "$(SNAKEMAKE_USER_FOLDER)"
 	ln -sfn "$(CURDIR)/profiles/slurm" "$(SNAKEMAKE_USER_FOLDER)/slurm"

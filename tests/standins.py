@@ -100,3 +100,23 @@ def meet(payload: str, folder: Path) -> None:
         raise RuntimeError(f"nobody listens at {address}")
     if said != mark:
         raise RuntimeError(f"met {said!r}, who is of another job than {mark!r}")
+
+
+def log_like_nccl(payload: str, folder: Path) -> None:
+    """Write to NCCL_DEBUG_FILE, whose %h and %p NCCL replaces by host and process."""
+    name = os.environ["NCCL_DEBUG_FILE"].replace("%h", socket.gethostname()).replace("%p", str(os.getpid()))
+    Path(name).write_text(f"NCCL INFO {os.environ['NCCL_DEBUG_SUBSYS']}\n")
+
+
+def all_reduce(payload: str, folder: Path) -> None:
+    """Torch alone: every rank adds its own number, and must get the sum of all."""
+    import torch
+    from torch import distributed
+
+    distributed.init_process_group("gloo")
+    mine = torch.full((1 << 20,), float(distributed.get_rank()))
+    distributed.all_reduce(mine)
+    world = distributed.get_world_size()
+    distributed.destroy_process_group()
+    if not torch.equal(mine, torch.full_like(mine, world * (world - 1) / 2)):
+        raise ValueError(f"sum over {world} ranks is {mine[0].item()}")

@@ -116,8 +116,9 @@ def test_a_count_that_cannot_start_does_not_hold_back_the_others(cluster: Cluste
     assert re.search(r"inference_2d gpus-17.*(would never start|sbatch refused)", done.stdout), done.stdout[-3000:]
 
 
-def test_a_killed_snakemake_finds_its_job_again(cluster: Cluster, tmp_path: Path) -> None:
-    """Two at once: the second is refused. The first is killed: the third takes its job's results."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_a_lost_snakemake_finds_its_job_again(cluster: Cluster, tmp_path: Path, number: int) -> None:
+    """Two at once: the second is refused. The first is killed, or its terminal goes: the third takes its job."""
     project = project_on(tmp_path, LAB, [1])
     target = "results/inference_2d/gpus-1/run.json"
     before = cluster.submitted()
@@ -126,13 +127,23 @@ def test_a_killed_snakemake_finds_its_job_again(cluster: Cluster, tmp_path: Path
     second = project.snakemake("--profile", "profiles/slurm", target)
     assert second.returncode != 0
     assert f"another snakemake is already at work (process {first.pid} on " in second.stdout
-    first.kill()
-    first.communicate()
+    os.kill(first.pid, number) if number == signal.SIGKILL else os.killpg(first.pid, number)
+    first.communicate()  # returns when the launcher too has let go of the output
     third = project.snakemake("--profile", "profiles/slurm", target)
     assert third.returncode == 0, third.stdout[-3000:]
     assert f"job {job_id} found again" in third.stdout
     assert RunRecord.read(project.folder / target).job_id == job_id
     assert cluster.submitted() == before + 1
+
+
+def test_an_installed_profile_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    subprocess.run(["make", "install-profiles"], cwd=TESTS.parent, check=True)
+    planned = make_project(tmp_path).snakemake(
+        "--profile", "slurm", "--dry-run", "results/inference_2d/gpus-64/run.json"
+    )
+    assert planned.returncode == 0, planned.stdout
+    assert f"{tmp_path}/user/snakemake/slurm/sweep.yaml" in planned.stdout
 
 
 def test_ctrl_c_cancels_what_runs_and_keeps_what_is_done(cluster: Cluster, tmp_path: Path) -> None:

@@ -56,10 +56,10 @@ def working_below(folder: Path) -> list[str]:
 def run(machine: Machine, layout: RunLayout, standins: None, no_process_left: None) -> Callable[..., list[str]]:
     """Launch a stand-in and return what was reported."""
 
-    def launch_it(ranks: int = 3, target: str = "standins:act", **orders: object) -> list[str]:
+    def launch_it(ranks: int = 3, target: str = "standins:act", on: Machine = machine, **orders: object) -> list[str]:
         said: list[str] = []
         job = launch.Job(f"standin gpus-{ranks}", target, json.dumps(orders), ranks, 2)
-        launch.run(job, machine, layout, said.append)
+        launch.run(job, on, layout, said.append)
         return said
 
     return launch_it

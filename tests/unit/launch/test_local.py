@@ -103,6 +103,22 @@ def test_a_results_folder_that_slurm_would_misread(machine: Machine, tmp_path: P
         launch.run(job, machine, RunLayout(tmp_path / "100%"), print)
 
 
+def test_topology_and_nccl_logs_are_kept(
+    run: Run, machine: Machine, layout: RunLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in for nvidia-smi, and a target that writes where NCCL would."""
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho asked for: $*\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    cuda = machine.model_copy(update={"device": "cuda", "backend": "nccl"})
+    run(2, on=cuda, target="standins:log_like_nccl")
+    (topology,) = layout.logs.glob("topology-*.txt")
+    assert "asked for: topo -m" in topology.read_text()
+    assert len(list((layout.logs / "nccl").glob("nccl-*.log"))) == 2
+
+
 def test_jobs_at_once_do_not_clash(standins: None, no_process_left: None, machine: Machine, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from trisect import launch; from trisect.settings import Machine;"
