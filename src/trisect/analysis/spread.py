@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from trisect.tables import with_bounds
 
@@ -49,6 +48,8 @@ def intervals(statistic: Callable[..., Values], *iterations: int) -> tuple[Value
     if min(iterations) < 2:
         empty = np.full(len(plain(statistic, *iterations)), np.nan)
         return empty, empty
+    from scipy import stats  # takes 0.6 s to import, which commands without intervals need not wait for
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # an undefined quantity has NaN bounds
         found = stats.bootstrap(

@@ -1,0 +1,122 @@
+"""What would move the count up to which GPUs pay: the same model with one thing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from trisect.comm.model import Problem, predict
+from trisect.settings import Links, Machine
+from trisect.tables import TOTAL
+
+FINER = 8
+"""How many times finer the operators are cut."""
+
+OVERLAP = "transfer under compute, all that fits"
+
+
+def _more_compute(problem: Problem, links: Links) -> tuple[Problem, Links]:
+    doubled = {
+        name: work.model_copy(
+            update={key: 2 * getattr(work, key) for key in ("tiles_s", "operators_s", "repeated_s")},
+        )
+        for name, work in problem.sections.items()
+    }
+    return replace(problem, sections=doubled), links
+
+
+def _finer_operators(problem: Problem, links: Links) -> tuple[Problem, Links]:
+    return replace(problem, operators=FINER * problem.operators), links
+
+
+def _half_payload(problem: Problem, links: Links) -> tuple[Problem, Links]:
+    halved = {
+        name: work.model_copy(update={"other_bytes": work.other_bytes // 2}) for name, work in problem.sections.items()
+    }
+    return replace(problem, image_bytes=problem.image_bytes // 2, sections=halved), links
+
+
+def _faster_network(problem: Problem, links: Links) -> tuple[Problem, Links]:
+    doubled = {how: 2 * rate for how, rate in links.network_gb_per_s.items()}
+    return problem, links.model_copy(update={"network_gb_per_s": doubled})
+
+
+CHANGES: dict[str, Callable[[Problem, Links], tuple[Problem, Links]]] = {
+    "as it is": lambda problem, links: (problem, links),
+    "twice the compute per GPU": _more_compute,
+    f"operators cut {FINER} times finer": _finer_operators,
+    "half the payload": _half_payload,
+    "network twice as fast": _faster_network,
+}
+"""By their words; what repeats on every rank and each step's latency stay as they are."""
+
+
+def overlapped(table: pd.DataFrame) -> pd.DataFrame:
+    """A prediction in which each section's transfer runs under its slowest rank's compute as far as it fits.
+
+    The most that overlap can give: span = compute + wait + max(0, transfer - compute_max), section by section.
+    """
+    sections = table[table["section"] != TOTAL]
+    exposed = (sections["transfer_s"] - sections["compute_max_s"]).clip(lower=0)
+    spans = (sections["compute_s"] + sections["wait_s"] + exposed).groupby(sections["gpus"]).sum()
+    total = table[table["section"] == TOTAL].set_index("gpus")
+    shown = total.assign(transfer_s=exposed.groupby(sections["gpus"]).sum(), span_s=spans)
+    return shown.assign(parallel_efficiency=shown["compute_s"] / spans).reset_index()
+
+
+def reach(table: pd.DataFrame, level: float) -> float:
+    """Up to about which count parallel efficiency is at least `level`; 0 where no count of the table reaches it.
+
+    Between the last count that does and the next, efficiency is taken as a straight line over the count's logarithm.
+    """
+    total = table[table["section"] == TOTAL].sort_values("gpus")
+    return _last(total["gpus"].to_numpy(), total["parallel_efficiency"].to_numpy() - level)
+
+
+def crossing(table: pd.DataFrame) -> float:
+    """Up to about which count transfer stays below the slowest rank's compute, interpolated as by `reach`."""
+    total = table[table["section"] == TOTAL].sort_values("gpus")
+    return _last(total["gpus"].to_numpy(), 1 - (total["transfer_s"] / total["compute_max_s"]).to_numpy())
+
+
+def _last(counts: npt.NDArray[np.int64], lead: npt.NDArray[np.float64]) -> float:
+    """Where `lead`, known at ascending counts, was last at least 0."""
+    positive = np.flatnonzero(lead >= 0)
+    if not positive.size:
+        return 0.0
+    at = positive[-1]
+    if at == len(counts) - 1:
+        return float(counts[at])
+    share = lead[at] / (lead[at] - lead[at + 1])
+    return float(counts[at] * (counts[at + 1] / counts[at]) ** share)
+
+
+def compare(
+    problem: Problem,
+    machine: Machine,
+    links: Links,
+    counts: Sequence[int],
+    levels: Sequence[float],
+    shown: int,
+) -> pd.DataFrame:
+    """Each of CHANGES and OVERLAP: what it does to the answers.
+
+    Returns:
+        A row each: `change`; for each of `levels` a column of that name, `reach`; `crossing`; `efficiency`, the
+        parallel efficiency at `shown`, which is one of `counts`.
+    """
+    tables = {
+        words: predict(changed, machine, on, counts, iterations=30)
+        for words, (changed, on) in ((words, change(problem, links)) for words, change in CHANGES.items())
+    }
+    tables[OVERLAP] = overlapped(next(iter(tables.values())))
+    rows = []
+    for words, table in tables.items():
+        efficiency = table[table["section"] == TOTAL].set_index("gpus")["parallel_efficiency"]
+        reached: dict[object, object] = {level: reach(table, level) for level in levels}
+        rows.append({"change": words, **reached, "crossing": crossing(table), "efficiency": efficiency[shown]})
+    return pd.DataFrame(rows)
