@@ -9,6 +9,7 @@ from pathlib import Path
 from trisect.decomposition_files import write_decomposition
 from trisect.errors import shown
 from trisect.layout import RunLayout
+from trisect.prediction import prediction
 
 SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
 SHOWN_EFFICIENCIES = ("load_balance", "comm_efficiency", "parallel_efficiency")
@@ -49,10 +50,35 @@ def _decompose(arguments: argparse.Namespace) -> None:
     print(f"wrote {out.decomposition}, {', '.join(path.name for path in others)}")
 
 
+def _predict_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "What the model in docs/model.md makes of an experiment at counts that nobody has run: compute, transfer, wait"
+        " and efficiencies, up to which count GPUs pay, and what would move it. Runs nothing and writes nothing."
+    )
+    parser.add_argument("--machine", metavar="NAME", required=True, help="a file of config/machines/ that has links")
+    parser.add_argument("--experiment", metavar="NAME", required=True, help="an experiment of config/study.yaml")
+    parser.add_argument(
+        "--gpus", metavar="N", type=int, nargs="+", help="counts (default: powers of two from the smallest to 1,024)"
+    )
+    parser.add_argument("--sections", action="store_true", help="a row for each section too, not only for all together")
+    parser.add_argument(
+        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
+    )
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    print(
+        prediction(
+            arguments.config, arguments.machine, arguments.experiment, arguments.gpus, sections=arguments.sections
+        )
+    )
+
+
 Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]
 
 COMMANDS: dict[str, Command] = {
     "decompose": ("a folder of traces into compute, transfer and wait", _decompose_arguments, _decompose),
+    "predict": ("an experiment at counts that nobody has run, by a model", _predict_arguments, _predict),
 }
 """Name: what it does in a line, its arguments, what it runs."""
 
