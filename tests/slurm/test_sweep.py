@@ -107,13 +107,13 @@ def check_placement(run: RunLayout, n: int) -> None:
 def test_a_count_that_cannot_start_does_not_hold_back_the_others(cluster: Cluster, tmp_path: Path) -> None:
     """17 nodes, where the cluster has 16 and the machine file does not say so."""
     project = project_on(tmp_path, LAB | {"nodes": None, "gpus_per_node": 1}, [1, 17])
-    targets = [f"results/inference_2d/gpus-{n}/run.json" for n in (1, 17)]
-    done = project.snakemake("--profile", "profiles/slurm", *targets)
+    done = project.snakemake("--profile", "profiles/slurm", "sweep")
     layout = Layout(project.folder / "results")
     assert done.returncode != 0
-    assert layout.run("inference_2d", 1).record.exists()
-    assert "inference_2d gpus-17" in done.stdout
-    assert re.search(r"inference_2d gpus-17.*(would never start|sbatch refused)", done.stdout), done.stdout[-3000:]
+    assert layout.run("inference_2d", 1).decomposition.exists()
+    said = r"would never start, for the reason PartitionNodeLimit|sbatch refused it"
+    assert re.search(f"inference_2d gpus-17.*({said})", done.stdout), done.stdout[-3000:]
+    assert re.search(said, layout.report.read_text())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])

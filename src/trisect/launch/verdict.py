@@ -16,6 +16,7 @@ _OF_PEERS = re.compile(
     re.IGNORECASE,
 )
 """Errors by which a rank learns that another one is gone or late."""
+_FULL = re.compile("No space left on device|Disk quota exceeded")
 _TIMED_OUT = re.compile(r"time[d]? ?out", re.IGNORECASE)
 
 SIGKILL = 9
@@ -57,13 +58,13 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def _full_disk(evidence: Evidence) -> Verdict | None:
-    said = [o for o in evidence.outcomes.values() if o.error and "No space left on device" in o.error]
+    said = [o for o in evidence.outcomes.values() if o.error and _FULL.search(o.error)]
     full = evidence.free_bytes is not None and evidence.free_bytes < FULL_BYTES
     if not said and not full:
         return None
-    who = f"rank {said[0].rank} on {said[0].host} could not write: " if said else ""
+    who = f"rank {said[0].rank} on {said[0].host} could not write ({said[0].error}): " if said else ""
     return Verdict(
-        f"{who}the disk that holds the results is full (No space left on device)",
+        f"{who}the disk that holds the results is full",
         said[0].rank if said else None,
         "free space there or set `results` to a larger disk, then rerun; nothing of this run was kept",
     )

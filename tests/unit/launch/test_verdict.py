@@ -125,12 +125,15 @@ def test_completed_without_results_is_no_success() -> None:
     assert found.rank is None
 
 
-@pytest.mark.parametrize("free_bytes", [0, 1 << 40])
-def test_a_full_disk(free_bytes: int) -> None:
-    """Known from what a rank said, or from the disk where nobody could say anything."""
-    said = [] if free_bytes == 0 else [outcome(1, "raised", "OSError: [Errno 28] No space left on device")]
-    found = verdict(*said, slurm=SlurmState("FAILED"), free_bytes=free_bytes)
-    assert "the disk that holds the results is full" in found.sentence
+@pytest.mark.parametrize("error", ["OSError: [Errno 28] No space left on device", "OSError: Disk quota exceeded: 'x'"])
+def test_a_full_disk_that_a_rank_met(error: str) -> None:
+    found = verdict(outcome(1, "raised", error), slurm=SlurmState("FAILED"))
+    assert found.sentence == f"rank 1 on node1 could not write ({error}): the disk that holds the results is full"
+
+
+def test_a_full_disk_on_which_nobody_could_say_anything() -> None:
+    found = verdict(slurm=SlurmState("FAILED"), free_bytes=0)
+    assert found.sentence == "the disk that holds the results is full"
 
 
 def test_agreement() -> None:
