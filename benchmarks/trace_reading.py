@@ -50,11 +50,10 @@ if __name__ == "__main__":
 """
 READ_HTA = """
 import json, logging, resource, sys, time
-from hta.common.trace_parser import parse_trace_dataframe
-from hta.configs.parser_config import ParserConfig
+from hta.common.trace import parse_trace_file
 logging.disable()
 start = time.process_time()
-_, events, _ = parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
+_, events, _ = parse_trace_file(sys.argv[1])
 seconds = time.process_time() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024, "events": len(events)}))
@@ -79,24 +78,29 @@ def step_events(step: int, rank: int, host_only: bool = False) -> Iterator[str]:
             yield from _launched(number, at, 40 if communicates else 7, rank)
 
 
+def _shapes(number: int) -> str:
+    """Arguments of an operator recorded with record_shapes=True."""
+    return (
+        f'"External id": {number},"Record function id": 0, "Sequence number": {number}, "Fwd thread id": 0,'
+        ' "Concrete Inputs": ["", "", "1"], "Input type": ["float", "float", "Scalar"],'
+        f' "Input Strides": [[4096, 64, 1], [64, 1], []], "Input Dims": [[8, 64, 64], [64, 64], []], "Ev Idx": {number}'
+    )
+
+
 def _computed(number: int, at: int, communicates: bool) -> Iterator[str]:
-    args = f'"External id": {number},"Record function id": 0, "Concrete Inputs": [""], "Input type": ["float"],'
-    args += f' "Input Strides": [[256, 1]], "Input Dims": [[128, 256]], "Ev Idx": {number}'
     if communicates:
-        yield _complete("cpu_op", "c10d::allreduce_", 4000, 4000, at, 5, args)
-        yield _complete("user_annotation", "gloo:all_reduce", 4000, 4100, at + 2, 40, args)
+        shapes = '"Input type": ["float"], "Input Dims": [[1000000]]'
+        yield _complete("cpu_op", "c10d::allreduce_", 4000, 4000, at, 5, _shapes(number))
+        yield _complete("user_annotation", "gloo:all_reduce", 4000, 4100, at + 2, 40, shapes)
     else:
         for depth, name in enumerate(("aten::linear", "aten::addmm", "aten::expand", "aten::copy_", "aten::mm")):
-            yield _complete("cpu_op", name, 4000, 4000, at + depth, 40 - 2 * depth, args)
+            yield _complete("cpu_op", name, 4000, 4000, at + depth, 40 - 2 * depth, _shapes(number))
 
 
 def _launched(number: int, at: int, stream: int, rank: int) -> Iterator[str]:
     external = f'"External id": {number}'
     for depth, name in enumerate(("aten::add", "aten::empty", "aten::to", "aten::_to_copy")):
-        args = (
-            f'{external},"Record function id": {number}, "Sequence number": {number}, "Fwd thread id": 0, "Ev Idx": 1'
-        )
-        yield _complete("cpu_op", name, 4000, 4000, at + depth, 30 - depth, args)
+        yield _complete("cpu_op", name, 4000, 4000, at + depth, 30 - depth, _shapes(number))
     for call in ("cudaStreamIsCapturing", "cudaLaunchKernel"):
         correlation = number if call == "cudaLaunchKernel" else number + 1_000_000_000
         args = f'{external}, "cbid": 211, "correlation": {correlation}'

@@ -84,7 +84,7 @@ def device_collectives(timeline: Timeline, device: Device, launched: Launched, h
         around = enqueues.around(int(launched.thread[index]), launch_ns)
         names = [kernel.args.collective, around.name if around else "", kernel.name]
         op = next((op for name in names if (op := operation(name)) != UNKNOWN), UNKNOWN)
-        size = kernel.args.group_size if kernel.args.group_size > 0 else common_group_size(header)
+        size = kernel.args.group_size if kernel.args.group_size > 0 else group_size(header, kernel.args.group)
         payload = device_bytes(op, kernel.args)
         if payload < 0 and around:
             payload = host_bytes(op, around.args, size)
@@ -99,7 +99,7 @@ def host_collectives(timeline: Timeline, header: Header, repairs: Counter[str], 
     calls = np.sort(timeline.host["start_ns"][timeline.host["c10d"] == 1])
     # Workers take calls in order, so the k-th collective is the k-th call's, unless the trace lacks some.
     in_step = len(calls) == len(marks) and all(calls <= [mark.start_ns for mark in marks])
-    size = common_group_size(header)
+    size = group_size(header)
     found = []
     for mark, call in zip(marks, calls if in_step else [mark.start_ns for mark in marks], strict=True):
         op = operation(mark.name)
@@ -113,13 +113,13 @@ def only_enqueued(timeline: Timeline) -> bool:
     return bool(timeline.host["c10d"].any()) or any(is_enqueue(mark.name) for mark in timeline.marks)
 
 
-def common_group_size(header: Header) -> int:
-    """The size of the job's process groups where all have the same, else -1: a trace may not name a group."""
-    info = header.distributed
-    if info is None:
-        return -1
-    sizes = {group.pg_size for group in info.pg_config if group.pg_size > 0} or {info.world_size or -1}
-    return sizes.pop() if len(sizes) == 1 else -1
+def group_size(header: Header, group: str = "") -> int:
+    """The size of a process group; of one without a name only if all of the job have the same, else -1."""
+    sizes = header.distributed.group_sizes()
+    if group in sizes:
+        return sizes[group]
+    one_of = set(sizes.values()) or {header.distributed.world_size or -1}
+    return one_of.pop() if len(one_of) == 1 else -1
 
 
 class _Enqueues:

@@ -75,18 +75,25 @@ class ProcessGroup(msgspec.Struct):
 class DistributedInfo(msgspec.Struct):
     """What torch.distributed said of the job."""
 
-    backend: str = ""
     rank: int | None = None
     world_size: int | None = None
-    pg_config: list[ProcessGroup] = []
+    pg_config: msgspec.Raw = NO_RAW
+
+    def group_sizes(self) -> dict[str, int]:
+        """Ranks in each process group by its name; empty where the trace lists them in no known way."""
+        try:
+            groups = msgspec.json.decode(self.pg_config, type=list[ProcessGroup])
+        except msgspec.DecodeError:
+            return {}
+        return {group.pg_name: group.pg_size for group in groups if group.pg_size > 0}
 
 
 class Header(msgspec.Struct):
     """The keys beside `traceEvents`, from before and after it."""
 
     base_ns: Integer = msgspec.field(name="baseTimeNanoseconds", default=0)
-    distributed: DistributedInfo | None = msgspec.field(name="distributedInfo", default=None)
-    devices: list[msgspec.Raw] = msgspec.field(name="deviceProperties", default=[])
+    distributed: DistributedInfo = msgspec.field(name="distributedInfo", default_factory=DistributedInfo)
+    devices: msgspec.Raw = msgspec.field(name="deviceProperties", default=NO_RAW)
 
 
 def nanoseconds(us: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ import numpy as np
 from trisect.errors import TrisectError
 from trisect.layout import rank_of_file
 from trisect.trace import attribute
-from trisect.trace.events import MISSING, DistributedInfo, Header
+from trisect.trace.events import MISSING, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, covered, union
 from trisect.trace.reader import Reader
 from trisect.trace.timeline import Column, Mark, Timeline, read_timeline
@@ -60,7 +60,7 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
         compute = attribute.host_compute(timeline, iterations.thread, repairs)
         work = _Work(compute, windows.start_ns, windows.end_ns, [], np.empty(0, np.int64))
     collectives = work.collectives + attribute.host_collectives(timeline, reader.header, repairs, refuse)
-    info = reader.header.distributed or DistributedInfo()
+    info = reader.header.distributed
     if not collectives and attribute.only_enqueued(timeline) and info.world_size != 1:
         raise refuse(f"{NO_DEVICE_COMMUNICATION}; profile with CUDA activity on, or host events of the backend", None)
     skipped = _lossy_iterations(launches, device, iterations)

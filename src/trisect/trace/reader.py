@@ -32,21 +32,13 @@ from trisect.trace.events import (
     exact_nanoseconds,
     nanoseconds,
 )
+from trisect.trace.skim import BREAK, Needless, needless, skim
 
 BLOCK = 1 << 20
 """Bytes of text per batch."""
 
 LONGEST_ASIDE = 64 << 20
 """Bytes that may stand before, after or between events."""
-
-_BREAK = b"\n  },\n  {"
-_NEVER_NEEDED = (
-    *(f'"ph": "{phase}"' for phase in "fst"),
-    '"ph": "X", "cat": "python_function"',
-    *(f'"ph": "X", "cat": "cuda_runtime", "name": "cuda{call}' for call in ("Stream", "Event", "Func", "Occupancy")),
-)
-_HOST_OP = '"ph": "X", "cat": "cpu_op"'
-"""How events begin that Kineto writes by the hundred thousand, and that do nothing on a device."""
 
 _LIST_OPENS = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
 _LIST_CLOSES = re.compile(rb'(?:\A\s*|\}\s*)(\])(?=\s*(?:,\s*"[^"\n]*"\s*:|\}|\Z))')
@@ -112,11 +104,11 @@ class Reader:
         head, text, offset = self._open_list(blocks)
         if self.host_ops is None:
             self.host_ops = not _lists_devices(head)
-        openings = _openings(text, self.host_ops)
+        cut_away = needless(text, self.host_ops)
         for block in blocks:
             text += block
             cut = _last_boundary(text)
-            batch = self._strict(text[: cut - 1], offset, openings) if cut else None
+            batch = self._strict(text[: cut - 1], offset, cut_away) if cut else None
             if batch is None and _LIST_CLOSES.search(text):
                 text += self._rest(blocks, offset + len(text))
             elif cut:
@@ -126,7 +118,7 @@ class Reader:
                 raise self.refuse(offset, "no event ends in the next 64 MB; this is no trace that Kineto wrote")
         text = self._close_list(head, text, offset)
         if text.strip():
-            yield self._strict(text, offset, openings) or self._mended(text, offset)
+            yield self._strict(text, offset, cut_away) or self._mended(text, offset)
 
     def refuse(self, offset: int, reason: str) -> TrisectError:
         """The error for something at a byte offset of this file."""
@@ -169,15 +161,18 @@ class Reader:
     def _close_list(self, head: bytes, text: bytes, offset: int) -> bytes:
         """The events before the bracket that closes their list; reads the header around them."""
         closes = [match.start(1) for match in _LIST_CLOSES.finditer(text)]
+        reason = "the file ends inside its list of events, or the text after them is damaged; copy it again"
         for read in (_header.decode, self._mended_header):
             for close in reversed(closes):
                 aside = _around(head, text[close + 1 :])
                 try:
                     self.header = read(aside)
+                except msgspec.ValidationError as error:
+                    reason = f"in the text beside the list of events: {error}; copy the file again"
                 except msgspec.DecodeError:
                     continue
-                return text[:close]
-        reason = "the file ends inside its list of events, or the text after them is damaged; copy it again"
+                else:
+                    return text[:close]
         raise self.refuse(offset + len(text), reason)
 
     def _mended_header(self, aside: bytes) -> Header:
@@ -192,8 +187,8 @@ class Reader:
             return header
         raise last
 
-    def _strict(self, text: bytes, offset: int, openings: tuple[bytes, ...]) -> Batch | None:
-        kept, passed_over = _pass_over(text, openings)
+    def _strict(self, text: bytes, offset: int, cut_away: Needless) -> Batch | None:
+        kept, passed_over = skim(text, cut_away)
         try:
             batch = _batch(offset, text, kept)
         except msgspec.DecodeError:
@@ -220,25 +215,9 @@ def _batch(offset: int, text: bytes, decoded: bytes) -> Batch:
     return Batch(offset, text, decoded, events, start_ns, dur_ns)
 
 
-def _openings(text: bytes, host_ops: bool) -> tuple[bytes, ...]:
-    """How the events to pass over begin after a _BREAK, in the layout of this file."""
-    between = ",\n    " if b'"ph": "X",\n' in text else ", "
-    needless = _NEVER_NEEDED if host_ops else (_HOST_OP, *_NEVER_NEEDED)
-    return tuple(f"\n    {opening.replace(', ', between)}".encode() for opening in needless)
-
-
-def _pass_over(text: bytes, openings: tuple[bytes, ...]) -> tuple[bytes, int]:
-    """Text without the events that begin so, and their number; in Kineto's own layout only."""
-    parts = text.split(_BREAK)
-    if text.count(b'"ph"') != len(parts):
-        return text, 0  # another layout, or a damaged break: nothing may be cut away unseen
-    kept = [part for part in parts[:-1] if not part.startswith(openings)]
-    return _BREAK.join((*kept, parts[-1])), len(parts) - len(kept) - 1
-
-
 def _lists_devices(head: bytes) -> bool:
     try:
-        return bool(_header.decode(_around(head, b"}")).devices)
+        return b"{" in bytes(_header.decode(_around(head, b"}")).devices)
     except msgspec.DecodeError:
         return False
 
@@ -250,6 +229,8 @@ def _is_gzip(path: Path) -> bool:
 
 def _last_boundary(text: bytes) -> int:
     """Index after the comma behind the last event that is whole, 0 if none is seen to be."""
+    if (last := text.rfind(BREAK)) >= 0:
+        return last + BREAK.index(b",") + 1
     for start in (max(0, len(text) - 65536), 0):
         boundary = 0
         for match in repair.BETWEEN_EVENTS.finditer(text, start):

@@ -241,10 +241,9 @@ def _complete(reader: Reader, timeline: Timeline, batch: Batch, rows: list[int])
     complete = [row for row in rows if batch.events[row].ph == "X"]
     if len(complete) < len(rows):
         timeline.repairs["not_a_complete_event"] += len(rows) - len(complete)
-    nameless = sum(not batch.events[row].name for row in complete)
-    nowhere = sum(not isinstance(batch.events[row].tid, int) for row in complete)
-    if nameless or nowhere:
-        timeline.repairs += Counter(unnamed_event=nameless, unknown_thread=nowhere)
+    chosen = [batch.events[row] for row in complete]
+    if strange := sum([not event.name or type(event.tid) is str for event in chosen]):
+        timeline.repairs["no_name_or_thread"] += strange
     for column, key in ((batch.start_ns, "ts"), (batch.dur_ns, "dur")):
         missing = np.flatnonzero(column[complete] == MISSING)
         if len(missing):

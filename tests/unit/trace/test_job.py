@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from kineto import cpu_events, document, gloo, mark
+from kineto import cpu_events, document, gloo, mark, nccl
 
 from trisect.errors import TrisectError
 from trisect.trace import read_job
@@ -62,6 +62,30 @@ def test_groups_of_different_sizes_leave_the_size_open(read):
     groups = {"pg_config": [{"pg_name": "0", "pg_size": 2}, {"pg_name": "1", "pg_size": 1}]}
     trace = read(rank_file(0, distributedInfo={"backend": "gloo", "rank": 0, "world_size": 2, **groups}))
     assert trace.collectives["group_size"].unique().tolist() == [-1]
+
+
+def test_size_of_a_named_group(read):
+    groups = {"pg_config": [{"pg_name": "0", "pg_size": 4}, {"pg_name": "7", "pg_size": 2}]}
+    info = {"backend": "nccl", "rank": 0, "world_size": 4, **groups}
+    named = nccl(1, 110, 200, 50, Process_Group_Name="7", Collective_name="allreduce")
+    trace = read(rank_file(0, events=[mark("ProfilerStep#0", 0, 1000), *named], distributedInfo=info))
+    assert trace.collectives["group_size"].tolist() == [2]
+
+
+def test_unknown_ways_to_list_groups_and_devices(read):
+    info = {"backend": "gloo", "rank": 0, "world_size": 2, "pg_config": {"0": 2}}
+    trace = read(rank_file(0, distributedInfo=info, deviceProperties="none"))
+    assert trace.collectives["group_size"].unique().tolist() == [2]
+
+
+def test_header_of_the_wrong_type(read):
+    with pytest.raises(TrisectError, match=r"rank-0\.json: byte \d+: .*Expected `int \| null`, got `str`"):
+        read(rank_file("zero"))
+
+
+def test_base_time_on_some_ranks_only(read):
+    with pytest.raises(TrisectError, match=r"rank-1\.json: no baseTimeNanoseconds"):
+        read(rank_file(0), rank_file(1, baseTimeNanoseconds=None))
 
 
 def test_section_on_no_rank(read):
