@@ -26,6 +26,7 @@ import psutil
 
 PACKAGES = ["slurm-wlm", "slurmdbd", "munge", "mariadb-server"]
 PROGRAMS = ["slurmctld", "slurmd", "slurmdbd", "sbatch", "munged", "mariadbd", "mariadb-install-db"]
+DAEMONS = {"munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd", "slurmstepd"}
 PLAYGROUND = Path(tempfile.gettempdir()) / "trisect-slurm"
 GPUS_PER_NODE = 4
 
@@ -224,24 +225,36 @@ class Cluster:
 
     def stop(self) -> None:
         """End all jobs and daemons, and remove the folder."""
-        if (self.home / "slurm.conf").exists():
-            subprocess.run(["scancel", "--full", "-u", "root"], env=os.environ | self.variables, capture_output=True)
-        daemons = [psutil.Process(pid) for pid in self._pids().values() if _alive(pid)]
-        # Step daemons are children of a slurmd, or orphans of one that was killed: all know this configuration.
-        steps = [p for p in psutil.process_iter() if _environment(p).get("SLURM_CONF") == self.variables["SLURM_CONF"]]
-        ours = [p for p in {*daemons, *steps} if p.pid != os.getpid() and p.pid not in _own_ancestors()]
-        for process in ours:
-            _signal(process, signal.SIGTERM)
-        _, left = psutil.wait_procs(ours, timeout=10)
-        for process in left:
-            _signal(process, signal.SIGKILL)
-        psutil.wait_procs(left, timeout=5)
+        if (self.home / "slurm.conf").exists() and self.answers("scancel", "--full", "-u", "root"):
+            with contextlib.suppress(RuntimeError):
+                self._until("queue empty", lambda: not self.command("squeue", "-h"), seconds=30)
+        ours = self.processes()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in ours:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+            _, ours = psutil.wait_procs(ours, timeout=10)
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def processes(self) -> list[psutil.Process]:
+        """All that belongs to the cluster, orphans included."""
+        return [process for process in psutil.process_iter() if self._owns(process)]
+
+    def _owns(self, process: psutil.Process) -> bool:
+        """Whether it is a daemon of this cluster or a task of its jobs."""
+        try:
+            if process.name() in DAEMONS:
+                return Path(process.cwd()).is_relative_to(self.home)
+            variables = process.environ()
+        except psutil.Error:
+            return False
+        return "SLURM_JOB_ID" in variables and variables.get("SLURM_CONF") == self.variables["SLURM_CONF"]
 
     def _daemon(self, name: str, command: list[str], **variables: str) -> None:
         with (self.home / "log" / f"{name}.out").open("a") as log:
             process = subprocess.Popen(
                 command,
+                cwd=self.home,  # by which stop() knows daemons; some overwrite their environment
                 env=_plain_environment() | self.variables | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -285,22 +298,6 @@ def _free(port: int) -> bool:
 
 def _alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
-def _environment(process: psutil.Process) -> dict[str, str]:
-    try:
-        return process.environ()
-    except psutil.Error:
-        return {}
-
-
-def _own_ancestors() -> set[int]:
-    return {process.pid for process in psutil.Process().parents()}
-
-
-def _signal(process: psutil.Process, number: int) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
 
 
 def why_not() -> str | None:

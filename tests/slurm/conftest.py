@@ -77,6 +77,7 @@ def cluster() -> Iterator[Cluster]:
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
         started.stop()
+    assert started.processes() == []
 
 
 def small_disk(cluster: Cluster) -> Path:
