@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from trisect.analysis.compare import LEAST, METRICS, WORSE
+from trisect.comparison_files import compare_folders, in_words, write_comparison
 from trisect.decomposition_files import write_decomposition
 from trisect.errors import shown
 from trisect.layout import RunLayout
@@ -74,10 +76,55 @@ def _predict(arguments: argparse.Namespace) -> None:
     )
 
 
-Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]
+def _compare_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compare two sweeps, or two runs, of the same thing before and after a change. Prints what differs beyond"
+        " noise and writes all differences. Exit code: 0 no metric is worse beyond noise, 1 some are, 2 bad input."
+    )
+    parser.add_argument("before", metavar="BEFORE", type=Path, help="a results folder, or the folder of one run")
+    parser.add_argument("after", metavar="AFTER", type=Path, help="the same after the change")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        nargs="+",
+        choices=METRICS,
+        default=METRICS,
+        help=f"what to compare, after the folders (default: all of {', '.join(METRICS)})",
+    )
+    parser.add_argument(
+        "--least",
+        metavar="SHARE",
+        type=_share,
+        default=LEAST,
+        help="smallest change that counts: of the section's span for times, in points for efficiencies"
+        " (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, default=Path("comparison.csv"), help="where to write (default: %(default)s)"
+    )
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no share; give a number from 0 to below 1")
+    return value
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    found = compare_folders(arguments.before, arguments.after, arguments.metric, arguments.least)
+    write_comparison(found, arguments.out)
+    for line in in_words(found):
+        print(line)
+    print(f"wrote {arguments.out}")
+    return int(not found.beyond_noise(WORSE).empty)
+
+
+Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int | None]]
 
 COMMANDS: dict[str, Command] = {
     "decompose": ("a folder of traces into compute, transfer and wait", _decompose_arguments, _decompose),
+    "compare": ("two sweeps or runs, before and after a change", _compare_arguments, _compare),
     "predict": ("an experiment at counts that nobody has run, by a model", _predict_arguments, _predict),
 }
 """Name: what it does in a line, its arguments, what it runs."""
@@ -87,7 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; `argv` defaults to the process's own.
 
     Returns:
-        0.
+        0, or what the subcommand says: 1 where `compare` finds something worse.
 
     Raises:
         SystemExit: with code 2 where the arguments or the input are at fault, after one line about it on stderr.
@@ -100,5 +147,4 @@ def main(argv: list[str] | None = None) -> int:
         command.set_defaults(run=run)
     arguments = parser.parse_args(argv)
     with shown():
-        arguments.run(arguments)
-    return 0
+        return arguments.run(arguments) or 0

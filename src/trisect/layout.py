@@ -95,6 +95,11 @@ class Layout:
         """The files of one run; `gpus` may be a Snakemake wildcard such as "{gpus}"."""
         return RunLayout(self.root / experiment / f"gpus-{gpus}")
 
+    def runs(self) -> list[RunLayout]:
+        """The runs that have a decomposition, by experiment and count."""
+        found = (path.parent for path in self.root.glob("*/gpus-*/decomposition.csv"))
+        return [RunLayout(folder) for folder in sorted(found)]
+
     def scaling(self, experiment: str) -> Path:
         """tables.SCALING of one experiment."""
         return self.root / experiment / "scaling.csv"
@@ -102,6 +107,11 @@ class Layout:
     def figure(self, name: str) -> Path:
         """One figure over all experiments, as SVG."""
         return self.root / "figures" / f"{name}.svg"
+
+    @property
+    def comparison(self) -> Path:
+        """analysis.compare.COMPARISON against an earlier sweep."""
+        return self.root / "comparison.csv"
 
     @property
     def report(self) -> Path:
