@@ -108,9 +108,10 @@ def host_collectives(timeline: Timeline, header: Header, repairs: Counter[str], 
     return found
 
 
-def only_enqueued(timeline: Timeline) -> bool:
-    """Whether the host asked for communication, for when no communication is recorded."""
-    return bool(timeline.host["c10d"].any()) or any(is_enqueue(mark.name) for mark in timeline.marks)
+def only_enqueued(timeline: Timeline, collectives: list[Collective]) -> bool:
+    """Whether the host asked for communication that is not in the trace: NCCL's, or any where there is none."""
+    of_nccl = any(is_enqueue(mark.name) for mark in timeline.marks) and not timeline.communication
+    return of_nccl or (not collectives and bool(timeline.host["c10d"].any()))
 
 
 def group_size(header: Header, group: str = "") -> int:

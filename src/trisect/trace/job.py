@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,9 +83,12 @@ def _read_all(
         futures = {path: pool.submit(read, path) for path in largest_first}
         try:
             return [futures[path].result() for path in paths]
-        except BaseException:
+        except BrokenProcessPool:
+            raise TrisectError(
+                f"{paths[0].parent}: a reading process was killed; free memory, or use 1 worker"
+            ) from None
+        finally:
             pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _text_bytes(path: Path) -> int:

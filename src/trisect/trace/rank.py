@@ -1,4 +1,4 @@
-"""One rank's file to the rows that it adds to the tables. No pandas here: worker processes start faster without."""
+"""One rank's file to the rows that it adds to the tables."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from trisect.errors import TrisectError
 from trisect.layout import rank_of_file
+from trisect.tables import OUTSIDE
 from trisect.trace import attribute
 from trisect.trace.events import MISSING, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, covered, union
@@ -24,7 +25,6 @@ from trisect.trace.windows import Windows, find_iterations, find_sections, some_
 LOST_SHARE = 0.01
 """An iteration in which more of the kernel launches than this left no kernel is not measured."""
 
-OUTSIDE = ""
 NO_DEVICE_COMMUNICATION = "no device-side communication recorded"
 
 
@@ -61,7 +61,7 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
         work = _Work(compute, windows.start_ns, windows.end_ns, [], np.empty(0, np.int64))
     collectives = work.collectives + attribute.host_collectives(timeline, reader.header, repairs, refuse)
     info = reader.header.distributed
-    if not collectives and attribute.only_enqueued(timeline) and info.world_size != 1:
+    if info.world_size != 1 and attribute.only_enqueued(timeline, collectives):
         raise refuse(f"{NO_DEVICE_COMMUNICATION}; profile with CUDA activity on, or host events of the backend", None)
     skipped = _lossy_iterations(launches, device, iterations)
     if len(skipped) == len(iterations.numbers):
