@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE_USER_FOLDER = $${XDG_CONFIG_HOME:-$$HOME/.config}/snakemake
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep report test lint format schemas bench fuzz browser-test slurm-test slurm-up slurm-down slurm-full \
+.PHONY: help sweep report study test lint format schemas bench fuzz browser-test slurm-test slurm-up slurm-down slurm-full \
         install-profiles
 
 help: ## this list
@@ -16,6 +16,9 @@ sweep: $(VENV)/.run ## the main job: every experiment at every count, to results
 
 report: $(VENV)/.run ## the report over the sweep
 	$(BIN)/snakemake report
+
+study: $(VENV)/.run ## the published study, simulated by the model, to results/study/report.html
+	$(BIN)/trisect study
 
 test: $(VENV)/.test ## unit tests, then the workflow from bad input to a whole tiny sweep
 	$(BIN)/pytest

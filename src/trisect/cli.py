@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from trisect.analysis.compare import LEAST, METRICS, WORSE
 from trisect.comparison_files import compare_folders, in_words, write_comparison
 from trisect.decomposition_files import write_decomposition
 from trisect.errors import shown
-from trisect.layout import RunLayout
+from trisect.layout import Layout, RunLayout
 from trisect.prediction import prediction
 
 SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
@@ -76,6 +77,35 @@ def _predict(arguments: argparse.Namespace) -> None:
     )
 
 
+def _study_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "The published study from the model in docs/model.md: every run's traces are made up, then read like measured"
+        " ones. Measures nothing; what it writes says so."
+    )
+    parser.add_argument(
+        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--captions",
+        metavar="DIR",
+        type=Path,
+        default=Path("workflow/report"),
+        help="the figures' captions (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out", metavar="OUT", type=Path, default=Path("results/study"), help="where to write (default: %(default)s)"
+    )
+
+
+def _study(arguments: argparse.Namespace) -> None:
+    from trisect.study_files import write_study  # draws figures: half a second that other commands need not wait for
+
+    begun = time.monotonic()
+    table = write_study(arguments.config, arguments.out, arguments.captions)
+    runs = len(table[["experiment", "gpus"]].drop_duplicates())
+    print(f"wrote {Layout(arguments.out).report}: {runs} modelled runs in {time.monotonic() - begun:.0f} s")
+
+
 def _compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Compare two sweeps, or two runs, of the same thing before and after a change. Prints what differs beyond"
@@ -126,6 +156,7 @@ COMMANDS: dict[str, Command] = {
     "decompose": ("a folder of traces into compute, transfer and wait", _decompose_arguments, _decompose),
     "compare": ("two sweeps or runs, before and after a change", _compare_arguments, _compare),
     "predict": ("an experiment at counts that nobody has run, by a model", _predict_arguments, _predict),
+    "study": ("the published study, simulated by the model", _study_arguments, _study),
 }
 """Name: what it does in a line, its arguments, what it runs."""
 

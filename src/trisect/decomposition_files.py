@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -45,12 +45,16 @@ def write_decomposition(
         out.ranks: lambda path: result.ranks.to_parquet(path, index=False),
         out.findings: lambda path: path.write_text("# Findings\n\n" + "".join(lines)),
     }
-    _write_all(writers, out.folder)
+    write_all(writers, out.folder)
     return result
 
 
-def _write_all(writers: dict[Path, Callable[[Path], object]], folder: Path) -> None:
-    """Write every file under a temporary name and rename only when all are complete."""
+def write_all(writers: Mapping[Path, Callable[[Path], object]], folder: Path) -> None:
+    """Write every file below `folder` under a temporary name and rename only when all are complete.
+
+    Raises:
+        TrisectError: one of them cannot be written; then none has changed.
+    """
     partial = {path: path.with_name(path.name + ".partial") for path in writers}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,16 +70,35 @@ def _write_all(writers: dict[Path, Callable[[Path], object]], folder: Path) -> N
 
 
 def of_run(table: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
-    """A decomposition's table with what its run's record adds: `experiment` first, tables.RUN_COLUMNS last.
+    """A decomposition's table with what its run's record adds: `experiment` first, tables.RUN_COLUMNS last."""
+    return annotated(
+        table,
+        record.experiment,
+        record.load_balance_bound,
+        oversubscribed=record.oversubscribed,
+        profiling_price=record.profiling.price,
+    )
+
+
+def annotated(
+    table: pd.DataFrame, experiment: str, bounds: Mapping[str, float], *, oversubscribed: bool, profiling_price: float
+) -> pd.DataFrame:
+    """A decomposition's table with `experiment` first and tables.RUN_COLUMNS last.
 
     The bound of a section that does both kinds of work, and of TOTAL, is the larger of the two kinds' bounds:
     its balance lies between them.
+
+    Args:
+        table: tables.DECOMPOSITION.
+        experiment: its name.
+        bounds: best load balance that whole pieces allow, for `tiles` and `operators`.
+        oversubscribed: as in tables.RUN_COLUMNS.
+        profiling_price: as there.
     """
-    kinds = record.load_balance_bound
-    of_section = {"gradient": kinds["operators"], "denoiser": kinds["tiles"]}
+    of_section = {"gradient": bounds["operators"], "denoiser": bounds["tiles"]}
     return table.assign(
-        experiment=record.experiment,
-        oversubscribed=record.oversubscribed,
-        load_balance_bound=[of_section.get(section, max(kinds.values())) for section in table["section"]],
-        profiling_price=record.profiling.price,
+        experiment=experiment,
+        oversubscribed=oversubscribed,
+        load_balance_bound=[of_section.get(section, max(bounds.values())) for section in table["section"]],
+        profiling_price=profiling_price,
     )[["experiment", *table.columns, *RUN_COLUMNS]]

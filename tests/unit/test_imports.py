@@ -11,7 +11,7 @@ FLOORS = [
     {"errors", "layout", "lock", "record", "settings", "tables", "workload"},
     {"config", "trace", "analysis"},
     {"comm", "report", "bench", "decomposition_files", "comparison_files"},
-    {"launch", "outlook", "cli", "prediction", "report_files"},
+    {"launch", "outlook", "cli", "prediction", "report_files", "study_files"},
 ]
 ROOMS = {
     "torch": {"bench"},

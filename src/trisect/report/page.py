@@ -26,6 +26,7 @@ def render(
     captions: Mapping[str, str],
     *,
     results: Path = Path("results"),
+    notice: str = "",
 ) -> str:
     """The report as one HTML document that asks the network for nothing.
 
@@ -38,6 +39,8 @@ def render(
         drawings: figure name to SVG document, as figures.draw gives it; shown in the order of figures.EVERY.
         captions: figure name to caption text, paragraphs parted by blank lines.
         results: the results folder as the workflow names it, for the commands on the page.
+        notice: where the numbers are modelled, what to know about that; the page then says it throughout, has no
+            runs, and no commands that measure or draw again.
     """
     unit = "rank" if runs.on_cpu(records) else "GPU"
     ordered = sorted(records, key=lambda record: (record.experiment, record.gpus))
@@ -46,6 +49,7 @@ def render(
         .get_template("page.html.j2")
         .render(
             unit=unit,
+            notice=notice,
             hardware=runs.hardware(records) if records else "",
             counts=sorted(int(count) for count in scaling["gpus"].unique()),
             experiments=experiments_of(scaling),

@@ -1,0 +1,49 @@
+"""A run that the model makes up, as a job of known times for the trace writer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trisect.comm.model import Piece, Problem, Values, draw, pieces
+from trisect.settings import Links, Machine
+from trisect.trace.truth import Exchange, Job, Section
+
+BARRIER_NS = 50_000
+"""Of the barrier that closes each iteration, so that all ranks enter the next one together."""
+
+
+def job(problem: Problem, machine: Machine, links: Links, gpus: int, *, iterations: int, seed: int) -> Job:
+    """One run of the model: every rank, every iteration, with jitter drawn anew for each piece of work.
+
+    Args:
+        problem: from `model.problem`.
+        machine: its node size and jitter are used.
+        links: of that machine.
+        gpus: ranks.
+        iterations: how many.
+        seed: of the jitter; runs of other counts and problems draw other numbers.
+    """
+    rng = np.random.default_rng([seed, gpus, *problem.name.encode()])
+    drawn = {}
+    for section in problem.sections:
+        planned = pieces(problem, section, links, gpus, machine.gpus_per_node)
+        drawn[section] = planned, draw(planned, machine.compute_jitter, iterations, rng)
+    steps = tuple(
+        tuple(_section(name, planned, compute[step]) for name, (planned, compute) in drawn.items())
+        for step in range(iterations)
+    )
+    return Job(gpus, steps, flavour="nccl", barrier_ns=BARRIER_NS if gpus > 1 else 0)
+
+
+def _section(name: str, planned: list[Piece], compute_s: Values) -> Section:
+    """`compute_s` has shape (pieces, ranks). What no all_reduce follows joins the next piece, or ends the section."""
+    waiting = np.zeros(compute_s.shape[1], dtype=np.int64)
+    exchanges = []
+    for piece, seconds in zip(planned, compute_s, strict=True):
+        waiting = waiting + np.rint(seconds * 1e9).astype(np.int64)
+        for exchange in piece.exchanges:
+            transfer_ns = max(1, round(exchange.transfer_s * 1e9))
+            payload = max(4, exchange.payload_bytes)
+            exchanges.append(Exchange(tuple(waiting.tolist()), transfer_ns, payload_bytes=payload))
+            waiting = np.zeros_like(waiting)
+    return Section(name, tuple(exchanges), tail_ns=tuple(waiting.tolist()))

@@ -1,0 +1,101 @@
+"""The published study from the model: traces of every run written, and read back like any measurement."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from trisect.analysis import scaling
+from trisect.comm.model import Problem, links_of, problem
+from trisect.comm.simulate import job
+from trisect.config import load_experiments, load_machine, load_study
+from trisect.decomposition_files import annotated, write_all, write_decomposition
+from trisect.layout import Layout
+from trisect.report import figures, page
+from trisect.report_files import ranks_of
+from trisect.settings import Links, Machine, Study
+from trisect.tables import SCALING
+from trisect.trace.writer import write_job
+from trisect.workload import load_balance_bound
+
+NOTICE = (
+    "Modelled, not measured. No GPU ran for this page: a model of {machine} (docs/model.md) made up the traces of every"
+    " rank, with a jitter of {jitter:.0%} drawn from seed {seed}, and they were read like measured ones. `make study`"
+    " makes it again."
+)
+
+
+def write_study(config: Path, out: Path, captions: Path) -> pd.DataFrame:
+    """Simulate every experiment of config/study.yaml at its counts, and write what a sweep writes.
+
+    Args:
+        config: the config folder.
+        out: gets EXPERIMENT/scaling.csv, EXPERIMENT/gpus-N/, figures/, report.html, and MODELLED.md, which says so.
+        captions: folder of the figures' captions, NAME.rst.
+
+    Returns:
+        tables.SCALING of all experiments, and a column `modelled`.
+
+    Raises:
+        TrisectError: a configuration file is wrong, a count cannot be taken, or `out` cannot be written to.
+    """
+    study = load_study(config)
+    machine, experiments = load_machine(study.machine, config), load_experiments(config)
+    links = links_of(machine, study.machine)
+    problems = [problem(name, experiments[name], one, study.size) for name, one in study.experiments.items()]
+    for gpus in study.gpus:
+        machine.check_count(gpus)
+    layout = Layout(out)
+    layout.require_writable()
+    table = pd.concat([_simulate(one, study, machine, links, layout) for one in problems], ignore_index=True)
+    notice = NOTICE.format(machine=study.machine, jitter=machine.compute_jitter, seed=study.seed)
+    _write_pages(table, layout, notice, captions)
+    return table
+
+
+def _simulate(one: Problem, study: Study, machine: Machine, links: Links, layout: Layout) -> pd.DataFrame:
+    """All counts of one experiment: through trace files and back, to scaling.csv."""
+    runs = {}
+    for gpus in sorted(n for n in study.gpus if n >= one.least_gpus):
+        files = layout.run(one.name, gpus)
+        shutil.rmtree(files.folder, ignore_errors=True)
+        made_up = job(one, machine, links, gpus, iterations=study.iterations, seed=study.seed)
+        write_job(made_up, files.traces)
+        result = write_decomposition(
+            files.traces, files, sections=list(one.sections), annotate=partial(_annotated, one, gpus)
+        )
+        runs[gpus] = _annotated(one, gpus, result.table), result.iterations
+    table = scaling(runs)[SCALING].assign(modelled=True)
+    path = layout.scaling(one.name)
+    write_all({path: lambda partial_path: table.to_csv(partial_path, index=False)}, path.parent)
+    return table
+
+
+def _annotated(one: Problem, gpus: int, table: pd.DataFrame) -> pd.DataFrame:
+    """What a run's record would add."""
+    bounds = {"tiles": load_balance_bound(one.tiles, gpus), "operators": load_balance_bound(one.operators, gpus)}
+    return annotated(table, one.name, bounds, oversubscribed=False, profiling_price=float("nan"))
+
+
+def _write_pages(table: pd.DataFrame, layout: Layout, notice: str, captions: Path) -> None:
+    ranks = ranks_of(layout, table)
+    drawn = {
+        name: figures.draw(name, ranks if name in figures.RANK_FIGURES else table.drop(columns="modelled"))
+        for name in figures.EVERY
+    }
+    words = {path.stem: path.read_text() for path in sorted(captions.glob("*.rst"))}
+    html = page.render(table, [], {}, drawn, words, results=layout.root, notice=notice)
+    drawings: dict[Path, Callable[[Path], object]] = {
+        layout.figure(name): partial(_write_text, text=svg) for name, svg in drawn.items()
+    }
+    write_all(drawings, layout.figure("any").parent)
+    texts = {layout.root / "MODELLED.md": f"# Modelled\n\n{notice}\n", layout.report: html}
+    write_all({path: partial(_write_text, text=text) for path, text in texts.items()}, layout.root)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
