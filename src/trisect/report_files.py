@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from trisect.analysis import scaling
+from trisect.comparison_files import compare_folders
 from trisect.config import Sweep
 from trisect.errors import TrisectError
 from trisect.layout import Layout, RunLayout
@@ -96,11 +97,15 @@ def write_report(
         drawings: the figures as SVG, by name; None draws them.
 
     Raises:
-        TrisectError: as for `standing`.
+        TrisectError: as for `standing`, and for `comparison_files.compare_folders` where the settings name `against`.
     """
     found = standing(sweep, layout)
+    against = sweep.settings.against
+    comparison = compare_folders(Path(against), layout.root) if against else None
     drawn = drawings if drawings is not None else {name: figures.draw(name, found.table_of(name)) for name in captions}
-    html = page.render(found.scaling, found.records, found.missing, drawn, captions, results=layout.root)
+    html = page.render(
+        found.scaling, found.records, found.missing, drawn, captions, results=layout.root, comparison=comparison
+    )
     partial = layout.report.with_name(layout.report.name + ".partial")
     partial.write_text(html)
     partial.replace(layout.report)

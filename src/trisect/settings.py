@@ -67,6 +67,8 @@ class Settings(Closed):
     """Of the ground truth, the noise and random denoiser weights; equal on all ranks."""
     results: str = "results"
     """Folder that everything is written to."""
+    against: str | None = None
+    """Results folder of an earlier sweep to compare this one with; null: none."""
 
     @field_validator("gpus", "experiments")
     @classmethod

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from trisect.analysis.compare import METRICS
 from trisect.layout import Layout
 from trisect.record import RunRecord
 from trisect.tables import DECOMPOSITION, RUN_COLUMNS, SCALING, TOTAL
@@ -114,6 +115,23 @@ def test_another_seed_measures_again(swept: Project) -> None:
     planned = swept.snakemake("-n", "results/inference_2d/gpus-2/decomposition.csv", "--config", "seed=1").stdout
     assert "benchmark        1" in planned
     assert "Params have changed" in planned
+
+
+def test_a_sweep_compared_with_itself_differs_in_nothing(swept: Project) -> None:
+    done = swept.snakemake("compare", "--config", "against=results")
+    assert done.returncode == 0, done.stdout
+    table = pd.read_csv(layout(swept).comparison)
+    assert len(table) == len(RUNS) * 3 * len(METRICS)
+    assert set(table["verdict"]) == {"within noise"}
+    assert f"{len(table)} differences: {len(table)} within noise." in done.stdout
+
+
+@pytest.mark.parametrize(("arguments", "said"), [([], "not set"), (["--config", "against=old"], "no run in 'old'")])
+def test_compare_needs_another_sweep(swept: Project, arguments: list[str], said: str) -> None:
+    done = swept.snakemake("compare", *arguments)
+    assert done.returncode != 0
+    assert f"trisect: against: {said}; name an earlier sweep's results" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_snakemake_report_holds_the_figures_with_captions(swept: Project, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 rule decompose:
+    """Cut each section of one run into compute, transfer and wait."""
     input:
         record=RUN.record,
         traces=RUN.traces,
-    """Cut each section of one run into compute, transfer and wait."""
     output:
         decomposition=RUN.decomposition,
         collectives=RUN.collectives,
@@ -18,10 +18,10 @@ rule decompose:
 
 
 rule scaling:
+    """Put all counts of one experiment beside the smallest."""
     input:
         decompositions=lambda wildcards: files_of(wildcards.experiment, "decomposition"),
         iterations=lambda wildcards: files_of(wildcards.experiment, "iterations"),
-    """Put all counts of one experiment beside the smallest."""
     output:
         LAYOUT.scaling("{experiment}"),
     log:

@@ -6,10 +6,10 @@ CAPTIONS = {
 
 
 rule figure:
+    """Draw one figure over all experiments."""
     input:
         scaling=[LAYOUT.scaling(name) for name in SWEEP.settings.experiments],
         ranks=[LAYOUT.run(run.name, run.gpus).ranks for run in SWEEP.runs()],
-    """Draw one figure over all experiments."""
     output:
         report(
             LAYOUT.figure("{figure}"),
@@ -28,18 +28,51 @@ rule figure:
         "../scripts/figure.py"
 
 
-rule report:
+# What an earlier sweep left, where the settings name one to compare with.
+AGAINST = SWEEP.settings.against
+EARLIER = [run.iterations for run in Layout(Path(AGAINST)).runs()] if AGAINST else []
+
+
+def both_sweeps(wildcards):
+    """The runs of this sweep and of the earlier one."""
+    if not EARLIER:
+        found = f"no run in {AGAINST!r}" if AGAINST else "not set"
+        raise SystemExit(
+            f"trisect: against: {found}; "
+            "name an earlier sweep's results: snakemake compare --config against=FOLDER"
+        )
+    return EARLIER + [LAYOUT.run(run.name, run.gpus).iterations for run in SWEEP.runs()]
+
+
+rule compare:
+    """Compare this sweep with an earlier one, before and after a change."""
     input:
+        both_sweeps,
+    output:
+        LAYOUT.comparison,
+    log:
+        LAYOUT.comparison.with_suffix(".log"),
+    params:
+        against=AGAINST,
+        version=__version__,
+    script:
+        "../scripts/compare.py"
+
+
+rule report:
+    """Put findings, figures, tables and what each run ran on into one page."""
+    input:
+        earlier=EARLIER,
         scaling=rules.figure.input.scaling,
         figures=[LAYOUT.figure(name) for name in CAPTIONS],
         records=[LAYOUT.run(run.name, run.gpus).record for run in SWEEP.runs()],
-    """Put findings, figures, tables and what each run ran on into one page."""
     output:
         LAYOUT.report,
     log:
         LAYOUT.report.with_suffix(".log"),
     params:
         captions=CAPTIONS,
+        against=AGAINST,
         version=__version__,
     script:
         "../scripts/report.py"
@@ -50,7 +83,9 @@ onerror:
 
     try:
         missing = write_report(SWEEP, LAYOUT, CAPTIONS).missing
-        print(f"{LAYOUT.report} shows the runs that stand; {len(missing)} of {len(SWEEP.runs())} are missing:")
+        print(
+            f"{LAYOUT.report} shows the runs that stand; {len(missing)} of {len(SWEEP.runs())} are missing:"
+        )
         for (experiment, gpus), reason in missing.items():
             print(f"  {experiment} gpus-{gpus}: {reason}")
     except TrisectError as mistake:

@@ -97,7 +97,7 @@ def compare(
         if set(sections) != set(after[run]["section"]):
             theirs = ", ".join(dict.fromkeys(after[run]["section"]))
             raise TrisectError(
-                f"{run[0]} at {run[1]}: sections {', '.join(sections)} before, {theirs} after; compare runs with the same"
+                f"{run[0]} at {run[1]}: sections {', '.join(sections)} before, {theirs} after; sections must agree"
             )
         for section in [*sections, TOTAL]:
             pair = _times(section, before[run]), _times(section, after[run])

@@ -44,6 +44,11 @@ def percent(value: float, like: float | None = None) -> str:
     return f"{shown:.1f} %" if 0 < abs(shown) < 9.95 else f"{shown:.0f} %"
 
 
+def points(value: float, like: float | None = None) -> str:
+    """A difference of two shares (1 is 100 %), in percentage points."""
+    return MISSING if math.isnan(value) else f"{100 * value:.1f} points"
+
+
 def times(value: float, like: float | None = None) -> str:
     """A factor."""
     return MISSING if math.isnan(value) else f"{digits(value)}x"

@@ -12,9 +12,10 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from trisect.analysis.compare import Comparison
 from trisect.layout import Layout
 from trisect.record import RunRecord
-from trisect.report import cells, figures, findings, heat, numbers, picture, runs, svg
+from trisect.report import cells, differences, figures, findings, heat, numbers, picture, runs, svg
 from trisect.report.style import experiments_of, sections_of
 
 
@@ -27,6 +28,7 @@ def render(
     *,
     results: Path = Path("results"),
     notice: str = "",
+    comparison: Comparison | None = None,
 ) -> str:
     """The report as one HTML document that asks the network for nothing.
 
@@ -41,6 +43,7 @@ def render(
         results: the results folder as the workflow names it, for the commands on the page.
         notice: where the numbers are modelled, what to know about that; the page then says it throughout, has no
             runs, and no commands that measure or draw again.
+        comparison: with an earlier sweep, or None.
     """
     unit = "rank" if runs.on_cpu(records) else "GPU"
     ordered = sorted(records, key=lambda record: (record.experiment, record.gpus))
@@ -50,6 +53,7 @@ def render(
         .render(
             unit=unit,
             notice=notice,
+            comparison=differences.view(comparison) if comparison else None,
             hardware=runs.hardware(records) if records else "",
             counts=sorted(int(count) for count in scaling["gpus"].unique()),
             experiments=experiments_of(scaling),
