@@ -24,8 +24,8 @@ from trisect.workload import load_balance_bound
 
 NOTICE = (
     "Modelled, not measured. No GPU ran for this page: a model of {machine} (docs/model.md) made up the traces of every"
-    " rank, with a jitter of {jitter:.0%} drawn from seed {seed}, and they were read like measured ones. `make study`"
-    " makes it again."
+    " rank, with a jitter of {jitter:.0%} drawn from seed {seed}, and they were read like measured ones. The command"
+    " make study writes it again."
 )
 
 
