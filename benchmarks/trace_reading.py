@@ -14,6 +14,7 @@ import argparse
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -149,6 +150,16 @@ def write_trace(path: Path, megabytes: float, rank: int = 0, world_size: int = 6
     return path
 
 
+def write_ranks(folder: Path, ranks: int, megabytes: float) -> Path:
+    """One trace per rank, alike but for the rank."""
+    folder.mkdir()
+    first = write_trace(folder / "rank-0000.json", megabytes, world_size=ranks)
+    text = first.read_bytes()
+    for rank in range(1, ranks):
+        (folder / f"rank-{rank:04d}.json").write_bytes(text.replace(b'"rank": 0', b'"rank": %d' % rank, 1))
+    return folder
+
+
 def measure(program: str, *arguments: object, cores: int = 1, python: str = sys.executable) -> dict[str, float]:
     """What `program` prints, run by its own interpreter on the first `cores` cores."""
     chosen = sorted(os.sched_getaffinity(0))[:cores]
@@ -199,10 +210,7 @@ def memory(folder: Path, scale: float) -> None:
 
 def many_ranks(folder: Path, scale: float) -> None:
     """A job of many ranks with one process and with two."""
-    job = folder / "job"
-    job.mkdir()
-    for rank in range(64):
-        write_trace(job / f"rank-{rank:04d}.json", 20 * scale, rank)
+    job = write_ranks(folder / "job", 64, 20 * scale)
     one = measure(READ_JOB, job, 1)["seconds"]
     two = measure(READ_JOB, job, 2, cores=2)["seconds"]
     row(f"64 ranks of {20 * scale:.0f} MB, one process on one core", f"{one:.2f} s")
@@ -213,16 +221,13 @@ def many_ranks(folder: Path, scale: float) -> None:
 def linearity(folder: Path, scale: float) -> None:
     """Time by number of ranks, each of 1 MB."""
     for ranks in (64, 256, 1024):
-        job = folder / f"ranks-{ranks}"
-        job.mkdir()
-        for rank in range(ranks):
-            write_trace(job / f"rank-{rank:04d}.json", 10 * scale, rank, ranks)
+        job = write_ranks(folder / f"ranks-{ranks}", ranks, 10 * scale)
         seconds = measure(READ_JOB, job, 1)["seconds"]
         row(
             f"{ranks} ranks of {10 * scale:.0f} MB, one core",
             f"{seconds:.2f} s, {1000 * seconds / ranks:.1f} ms a rank",
         )
-        subprocess.run(["rm", "-r", str(job)], check=True)
+        shutil.rmtree(job)
 
 
 def main() -> None:

@@ -185,17 +185,15 @@ def _exposed(work: _Work, section: Column, start_ns: Column, end_ns: Column) -> 
 
     The exposed times of one section are then apart from one another and from compute, so that they add up.
     """
-    exposed = np.zeros(len(section), np.int64)
-    for one in np.unique(section):
-        here = np.flatnonzero(section == one)
-        start, end = start_ns[here], end_ns[here]
-        if one >= 0:
-            start = np.maximum(start, work.span_start_ns[one])
-            end = np.minimum(end, work.span_end_ns[one])
-        earlier = np.r_[MISSING, np.maximum.accumulate(end)[:-1]]
-        start = np.maximum(start, earlier)
-        exposed[here] = np.maximum(end - start, 0) - covered(work.compute, start, end)
-    return exposed
+    within = section >= 0
+    start, end = start_ns.copy(), end_ns.copy()
+    start[within] = np.maximum(start[within], work.span_start_ns[section[within]])
+    end[within] = np.minimum(end[within], work.span_end_ns[section[within]])
+    by_section = np.argsort(section, kind="stable")
+    for here in np.split(by_section, np.flatnonzero(np.diff(section[by_section])) + 1):
+        earlier = np.r_[MISSING, np.maximum.accumulate(end[here])[:-1]]
+        start[here] = np.maximum(start[here], earlier[: len(here)])
+    return np.maximum(end - start, 0) - covered(work.compute, start, end)
 
 
 def _lossy_iterations(launches: Launches, device: Device, iterations: Windows) -> dict[int, str]:

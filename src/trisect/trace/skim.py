@@ -6,8 +6,6 @@ damaged break between them are not taken for one. Other text is decoded in full.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 BREAK = b"\n  },\n  {"
 """What Kineto writes between two events."""
 
@@ -19,12 +17,8 @@ _NEVER = (
 _HOST_OP = '"ph": "X", "cat": "cpu_op"'
 
 
-@dataclass(frozen=True)
-class Needless:
-    """How the events to cut begin after a BREAK: those with one object inside, their arguments, and those with none."""
-
-    complete: tuple[bytes, ...]
-    flows: tuple[bytes, ...]
+Needless = dict[int, tuple[bytes, ...]]
+"""How the events to cut begin after a BREAK, by the number of braces within: one where an event has arguments."""
 
 
 def needless(text: bytes, host_ops: bool) -> Needless:
@@ -34,18 +28,12 @@ def needless(text: bytes, host_ops: bool) -> Needless:
     def openings(*beginnings: str) -> tuple[bytes, ...]:
         return tuple(f"\n    {beginning.replace(', ', between)}".encode() for beginning in beginnings)
 
-    return Needless(openings(*_NEVER) if host_ops else openings(_HOST_OP, *_NEVER), openings(*_FLOWS))
+    return {0: openings(*_FLOWS), 1: openings(*_NEVER) if host_ops else openings(_HOST_OP, *_NEVER)}
 
 
 def skim(text: bytes, cut: Needless) -> tuple[bytes, int]:
     """Text without the events to cut, and how many were."""
     parts = text.split(BREAK)
-    complete, flows = cut.complete, cut.flows
-    kept = [
-        part
-        for part in parts[:-1]
-        if not (part.startswith(complete) and part.count(b"{") == 1)
-        and not (part.startswith(flows) and b"{" not in part)
-    ]
-    kept.append(parts[-1])
-    return BREAK.join(kept), len(parts) - len(kept)
+    last = parts.pop()  # its end is not a BREAK
+    kept = [part for part in parts if not part.startswith(cut.get(part.count(b"{"), ()))]
+    return BREAK.join((*kept, last)), len(parts) - len(kept)
