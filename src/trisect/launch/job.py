@@ -54,7 +54,7 @@ class Attempt:
     @property
     def nccl(self) -> Path:
         """NCCL's own log, one file per process."""
-        return self.run.logs / "nccl"
+        return self.run.nccl
 
 
 @dataclass(frozen=True)

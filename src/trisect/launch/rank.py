@@ -31,6 +31,8 @@ LOOK_S = 2.0
 """How often a supervisor looks whether it is still wanted."""
 PEERS_S = 2.0
 """What a failed rank waits before it leaves, so that its peers' own failures are recorded and not cut short."""
+TOLD_S = 1.0
+"""How much later than its child a supervisor may be told to end."""
 TOPOLOGY_S = 30.0
 
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -159,7 +161,10 @@ class Supervisor:
             if bell.wait(LOOK_S) & ENDING or not self._wanted(attempt):
                 stopped = True
                 end_trees([child.pid], grace_s=1.0)
-        return _ended(begun, *_judge(child.wait(), _told(report_read), stopped))
+        if child.returncode == -signal.SIGTERM and not stopped:
+            # SLURM ends a step by telling every process in it, this one perhaps a moment later than its child.
+            stopped = bool(bell.wait(TOLD_S) & ENDING)
+        return _ended(begun, *_judge(child.returncode, _told(report_read), stopped))
 
     def _wanted(self, attempt: Attempt) -> bool:
         """False once the launcher of a local run is gone, SLURM has started the job anew, or the launch is given up."""

@@ -19,7 +19,7 @@ _OF_PEERS = re.compile(
 _FULL = re.compile("No space left on device|Disk quota exceeded")
 _TIMED_OUT = re.compile(r"time[d]? ?out", re.IGNORECASE)
 
-SIGKILL = 9
+SIGKILL, SIGTERM = 9, 15
 FULL_BYTES = 1 << 20
 """Less free space than this is a full disk."""
 
@@ -119,7 +119,7 @@ def _still_running(evidence: Evidence) -> int | None:
 
 def _by_rank(evidence: Evidence) -> Verdict | None:
     ended = sorted((o for o in evidence.outcomes.values() if o.ended_s), key=lambda o: o.ended_s or 0.0)
-    own = [o for o in ended if o.status in ("refused", "killed", "exited") or (o.status == "raised" and not _peers(o))]
+    own = [o for o in ended if _caused(o)]
     if own:
         return _one(own[0])
     lost = evidence.lost or _silent_where_others_spoke(evidence)
@@ -136,7 +136,15 @@ def _by_rank(evidence: Evidence) -> Verdict | None:
     silent = [r for r in range(evidence.job.ranks) if r not in {o.rank for o in raised}]
     if raised and silent and all(_TIMED_OUT.search(o.error or "") for o in raised):
         return _hang(evidence, sorted(o.rank for o in raised), silent)
-    return _one(raised[0]) if raised else None
+    suffered = raised or [o for o in ended if o.status == "killed"]
+    return _one(suffered[0]) if suffered else None
+
+
+def _caused(outcome: Outcome) -> bool:
+    """Whether the rank failed by itself: not because of a peer, and not because it was asked to end."""
+    if outcome.status == "killed":
+        return outcome.code != SIGTERM
+    return outcome.status in ("refused", "exited") or (outcome.status == "raised" and not _peers(outcome))
 
 
 def _silent_where_others_spoke(evidence: Evidence) -> frozenset[int]:

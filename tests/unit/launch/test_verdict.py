@@ -125,6 +125,14 @@ def test_completed_without_results_is_no_success() -> None:
     assert found.rank is None
 
 
+def test_a_rank_that_was_asked_to_end_is_not_the_cause() -> None:
+    asked = [outcome(rank, "killed", code=15, at=1.5) for rank in (0, 1)]
+    assert verdict(*asked, outcome(2, "exited", code=3), outcome(3, "stopped")).rank == 2
+    found = verdict(*asked, outcome(2, "running"), outcome(3, "stopped"))
+    assert found.sentence == "rank 2 on node2 was killed together with its supervisor"
+    assert verdict(*asked).sentence == "rank 0 on node1 was killed by signal 15"
+
+
 @pytest.mark.parametrize("error", ["OSError: [Errno 28] No space left on device", "OSError: Disk quota exceeded: 'x'"])
 def test_a_full_disk_that_a_rank_met(error: str) -> None:
     found = verdict(outcome(1, "raised", error), slurm=SlurmState("FAILED"))
