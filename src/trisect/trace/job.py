@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +82,7 @@ def _read_all(
     if workers == 1 or sum(_text_bytes(path) for path in paths) < WORTH_A_PROCESS:
         return [read(path) for path in paths]
     largest_first = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, multiprocessing.get_context(_start_method())) as pool:
         futures = {path: pool.submit(read, path) for path in largest_first}
         try:
             return [futures[path].result() for path in paths]
@@ -144,10 +147,17 @@ def _check_sections(ranks: list[RankTables], names: Sequence[str]) -> None:
 
 
 def _stack(ranks: list[RankTables], parts: list[dict[str, Any]], schema: dict[str, str]) -> pd.DataFrame:
-    frames = []
-    for one, part in zip(ranks, parts, strict=True):
-        frame = pd.DataFrame({"rank": one.rank, **part})
-        if one.world_size is None and "group_size" in frame:
-            frame["group_size"] = frame["group_size"].where(frame["group_size"] >= 0, len(ranks))
-        frames.append(as_table(frame, schema))
-    return pd.concat(frames, ignore_index=True)
+    columns = {name: list(chain.from_iterable(part[name] for part in parts)) for name in schema if name != "rank"}
+    columns["rank"] = list(
+        chain.from_iterable([one.rank] * len(part["iteration"]) for one, part in zip(ranks, parts, strict=True))
+    )
+    table = as_table(pd.DataFrame(columns), schema)
+    if "group_size" in schema and all(one.world_size is None for one in ranks):
+        table["group_size"] = table["group_size"].where(table["group_size"] >= 0, len(ranks))
+    return table
+
+
+def _start_method() -> str:
+    """Forking starts at once where spawning imports pandas again, but may only be done where no thread holds a lock."""
+    alone = threading.active_count() == 1 and "torch" not in sys.modules
+    return "fork" if alone else "spawn"

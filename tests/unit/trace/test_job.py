@@ -119,7 +119,9 @@ def test_collectives_before_the_first_iteration_are_left_out(read):
     assert trace.collectives["iteration"].tolist() == [0, 0, 1, 1, 1]
 
 
-def test_worker_processes_give_the_same_tables_and_errors(tmp_path, monkeypatch):
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_worker_processes_give_the_same_tables_and_errors(tmp_path, monkeypatch, method):
+    monkeypatch.setattr("trisect.trace.job._start_method", lambda: method)
     for rank in range(3):
         (tmp_path / f"rank-{rank}.json").write_bytes(rank_file(rank, 3))
     alone = read_job(tmp_path, sections=["forward"], workers=1)
