@@ -45,6 +45,11 @@ class RunLayout:
         """Held by the launcher that works on the run."""
         return self.logs / "lock"
 
+    @property
+    def nccl(self) -> Path:
+        """NCCL's own logs, one per process; only where NCCL ran."""
+        return self.logs / "nccl"
+
     def log(self, rank: int) -> Path:
         """What one rank printed: standard output and error together."""
         return self.logs / f"rank-{rank:04d}.log"
