@@ -218,15 +218,13 @@ def many_ranks(folder: Path, scale: float) -> None:
     row("two over one", f"{two / one:.2f}", "at most 0.6")
 
 
-def linearity(folder: Path, scale: float) -> None:
-    """Time by number of ranks, each of 1 MB."""
+def linearity(folder: Path) -> None:
+    """Time by number of ranks, each of one iteration."""
     for ranks in (64, 256, 1024):
-        job = write_ranks(folder / f"ranks-{ranks}", ranks, 10 * scale)
+        job = write_ranks(folder / f"ranks-{ranks}", ranks, 1)
         seconds = measure(READ_JOB, job, 1)["seconds"]
-        row(
-            f"{ranks} ranks of {10 * scale:.0f} MB, one core",
-            f"{seconds:.2f} s, {1000 * seconds / ranks:.1f} ms a rank",
-        )
+        size = (job / "rank-0000.json").stat().st_size / 1e6
+        row(f"{ranks} ranks of {size:.0f} MB, one core", f"{seconds:.2f} s, {1000 * seconds / ranks:.1f} ms a rank")
         shutil.rmtree(job)
 
 
@@ -245,7 +243,7 @@ def main() -> None:
         against_hta(Path(folder), scale, options.hta_python)
         memory(Path(folder), scale)
         many_ranks(Path(folder), scale)
-        linearity(Path(folder), 0.1 * scale)
+        linearity(Path(folder))
     print(f"\n{time.perf_counter() - began:.0f} s in all", file=sys.stderr)
 
 
