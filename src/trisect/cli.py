@@ -9,10 +9,12 @@ from pathlib import Path
 
 from trisect.analysis.compare import LEAST, METRICS, WORSE
 from trisect.comparison_files import compare_folders, in_words, write_comparison
+from trisect.config import load_machine
 from trisect.decomposition_files import write_decomposition
 from trisect.errors import shown
 from trisect.layout import Layout, RunLayout
 from trisect.prediction import prediction
+from trisect.rates_files import rates_in_words
 
 SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
 SHOWN_EFFICIENCIES = ("load_balance", "comm_efficiency", "parallel_efficiency")
@@ -75,6 +77,24 @@ def _predict(arguments: argparse.Namespace) -> None:
             arguments.config, arguments.machine, arguments.experiment, arguments.gpus, sections=arguments.sections
         )
     )
+
+
+def _rates_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Hold every measured transfer of an experiment against bytes over a rate: the rate it implies on its route, and"
+        " how far the rate at the smallest count is off at the others. The algorithm comes from the runs' NCCL logs;"
+        " where none says it, both readings are shown."
+    )
+    parser.add_argument("results", metavar="DIR", type=Path, help="an experiment's folder, results/EXPERIMENT")
+    parser.add_argument("--machine", metavar="NAME", required=True, help="the file of config/machines/ that it ran on")
+    parser.add_argument(
+        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
+    )
+
+
+def _rates(arguments: argparse.Namespace) -> None:
+    for line in rates_in_words(arguments.results, load_machine(arguments.machine, arguments.config)):
+        print(line)
 
 
 def _study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -156,6 +176,7 @@ COMMANDS: dict[str, Command] = {
     "decompose": ("a folder of traces into compute, transfer and wait", _decompose_arguments, _decompose),
     "compare": ("two sweeps or runs, before and after a change", _compare_arguments, _compare),
     "predict": ("an experiment at counts that nobody has run, by a model", _predict_arguments, _predict),
+    "rates": ("measured transfers against bytes over a rate", _rates_arguments, _rates),
     "study": ("the published study, simulated by the model", _study_arguments, _study),
 }
 """Name: what it does in a line, its arguments, what it runs."""

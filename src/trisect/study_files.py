@@ -11,7 +11,7 @@ import pandas as pd
 
 from trisect.analysis import scaling
 from trisect.comm.model import Problem, links_of, problem
-from trisect.comm.simulate import job
+from trisect.comm.simulate import job, nccl_log
 from trisect.config import load_experiments, load_machine, load_study
 from trisect.decomposition_files import annotated, write_all, write_decomposition
 from trisect.layout import Layout
@@ -65,6 +65,8 @@ def _simulate(one: Problem, study: Study, machine: Machine, links: Links, layout
         shutil.rmtree(files.folder, ignore_errors=True)
         made_up = job(one, machine, links, gpus, iterations=study.iterations, seed=study.seed)
         write_job(made_up, files.traces)
+        log = nccl_log(one, links, gpus, machine.gpus_per_node) if gpus > 1 else ""
+        write_all({files.nccl / "nccl-modelled.log": partial(_write_text, text=log)}, files.nccl)
         result = write_decomposition(
             files.traces, files, sections=list(one.sections), annotate=partial(_annotated, one, gpus)
         )

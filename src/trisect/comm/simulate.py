@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trisect.comm.model import Piece, Problem, Values, draw, pieces
+from trisect.comm.model import Piece, Problem, Values, algorithm, draw, pieces
 from trisect.settings import Links, Machine
 from trisect.trace.truth import Exchange, Job, Section
 
@@ -33,6 +33,16 @@ def job(problem: Problem, machine: Machine, links: Links, gpus: int, *, iteratio
         for step in range(iterations)
     )
     return Job(gpus, steps, flavour="nccl", barrier_ns=BARRIER_NS if gpus > 1 else 0)
+
+
+def nccl_log(problem: Problem, links: Links, gpus: int, per_node: int) -> str:
+    """What NCCL would log of such a run: its communicator, and the algorithm of the image's all_reduce."""
+    prefix = "modelled:1:1 [0] NCCL INFO"
+    how, here = algorithm(links, gpus, per_node).upper(), min(gpus, per_node)
+    return (
+        f"{prefix} comm 0x1 rank 0 nRanks {gpus} nNodes {gpus // here} localRanks {here} localRank 0\n"
+        f"{prefix} AllReduce: {problem.image_bytes} Bytes -> Algo {how} proto SIMPLE channel{{Lo..Hi}}={{0..1}}\n"
+    )
 
 
 def _section(name: str, planned: list[Piece], compute_s: Values) -> Section:

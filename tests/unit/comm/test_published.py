@@ -8,6 +8,7 @@ import yaml
 
 from trisect.comm.bytes import bytes_sent
 from trisect.comm.model import algorithm, predict
+from trisect.rates_files import rates_in_words
 from trisect.study_files import write_study
 
 REPOSITORY = Path(__file__).parents[3]
@@ -150,6 +151,16 @@ def test_transfer_is_flat_from_16_gpus(scaling, experiment):
     assert max(seconds) / min(seconds) < 1.08  # of bytes alone 1.05, while compute falls to a quarter
     before = row(scaling, experiment, "denoiser", 8)["transfer_s"]
     assert before < 0.36 * seconds[0] * (7 / 8) / (15 / 16)  # "a little over a third" of a ring's time there
+
+
+def test_implied_rates_of_the_study_are_those_it_was_made_with(out, v100):
+    """Through traces, NCCL logs and back; and one rate, fitted at 16 GPUs, predicts the ring at 32 and 64."""
+    head, *lines = (line.split() for line in rates_in_words(out / "inference_2d", v100))
+    table = {row["gpus"]: row for row in (dict(zip(head, line, strict=False)) for line in lines)}  # denoiser comes last
+    for gpus, how, gb_per_s in [("8", "tree", 17), ("16", "ring", 10.5), ("64", "ring", 10.5)]:
+        assert table[gpus]["algorithm"] == how
+        assert float(table[gpus]["gb_per_s"]) == pytest.approx(gb_per_s, rel=0.02)  # latency of the steps is in it
+    assert float(table["64"]["off"].rstrip("%")) == pytest.approx(0.6, abs=0.2)
 
 
 def test_what_is_written_says_that_it_is_modelled(out, scaling):

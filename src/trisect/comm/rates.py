@@ -1,0 +1,59 @@
+"""The rate that a measured transfer implies: bytes of the algorithm over time, by route, and how well one predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from trisect.comm.bytes import RING, TREE, bytes_sent
+from trisect.comm.nccl_log import UNKNOWN
+from trisect.tables import TOTAL
+
+RATES = (
+    "section",
+    "gpus",
+    "route",  # "inside" one node, "between" nodes
+    "algorithm",  # what NCCL's log names, or "unknown"
+    "reading",  # the algorithm whose bytes are taken; both where it is unknown
+    "sent_bytes",  # by a GPU inside a node, by a node between nodes
+    "transfer_s",
+    "gb_per_s",  # sent_bytes / transfer_s
+    "gb_per_s_lo",
+    "gb_per_s_hi",
+    "fitted_at",  # the smallest count of that section, route and reading; inside a node each count is a route
+    "off",  # transfer over what that constant predicts, less 1; 0 at `fitted_at` itself
+)
+"""Columns of `implied`."""
+
+
+def implied(
+    scaling: pd.DataFrame, per_node: Mapping[int, int], algorithms: Mapping[tuple[str, int], str]
+) -> pd.DataFrame:
+    """Implied rates of one experiment's sections, all of whose payload is taken as moved by all_reduces.
+
+    Args:
+        scaling: rows of tables.SCALING of one experiment.
+        per_node: by count, the GPUs of a node.
+        algorithms: by section and count, what NCCL took for the section's largest all_reduce; may lack some.
+
+    Returns:
+        RATES: a row for each section, count above 1 and reading. None where a section moves no known payload.
+    """
+    rows = []
+    usable = (scaling["section"] != TOTAL) & (scaling["gpus"] > 1) & (scaling["payload_bytes"] > 0)
+    for row in scaling[usable & (scaling["transfer_s"] > 0)].to_dict("records"):
+        gpus, section = int(row["gpus"]), str(row["section"])
+        known = algorithms.get((section, gpus), UNKNOWN)
+        across = gpus > per_node[gpus]
+        for reading in [how for how in (RING, TREE) if how == known] or [RING, TREE]:
+            sent = bytes_sent("all_reduce", reading, row["payload_bytes"], gpus, per_node[gpus])
+            moved = sent.between if across else sent.inside
+            rates = [moved / row[f"transfer_s{end}"] / 1e9 for end in ("", "_hi", "_lo")]
+            route = "between" if across else "inside"
+            rows.append((section, gpus, route, known, reading, moved, row["transfer_s"], *rates))
+    table = pd.DataFrame(rows, columns=list(RATES[:-2]))
+    links = table["gpus"].where(table["route"] == "inside", 0)  # more GPUs of a node may use more links at once
+    same = table.sort_values("gpus").groupby(["section", "route", links.rename("links"), "reading"])
+    fitted = same["gb_per_s"].transform("first")
+    return table.assign(fitted_at=same["gpus"].transform("first"), off=fitted / table["gb_per_s"] - 1)

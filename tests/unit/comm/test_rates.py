@@ -1,0 +1,113 @@
+"""Implied rates from transfers that were made with a known one; and bad input to `trisect rates`."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trisect import cli
+from trisect.comm.rates import RATES, implied
+from trisect.layout import Layout
+
+CONFIG = Path(__file__).parents[3] / "config"
+N = 800_000_000
+
+
+def transfers(**seconds):
+    rows = [
+        {"section": "denoiser", "gpus": int(gpus[1:]), "payload_bytes": N, "transfer_s": s}
+        for gpus, s in ({"n1": 0.0} | seconds).items()
+    ]
+    table = pd.DataFrame(rows)
+    return table.assign(transfer_s_lo=0.9 * table["transfer_s"], transfer_s_hi=1.25 * table["transfer_s"])
+
+
+MADE = transfers(n4=2 * N * 3 / 4 / 100e9, n8=N / 20e9, n16=2 * N * 15 / 16 / 10e9, n32=2 * N * 31 / 32 / 8e9)
+PER_NODE = dict.fromkeys((1, 4, 8, 16, 32), 4)
+KNOWN = {("denoiser", 8): "tree", ("denoiser", 16): "ring", ("denoiser", 32): "ring"}
+
+
+def test_known_algorithms_give_back_the_rates_and_the_hold_out_error():
+    table = implied(MADE, PER_NODE, KNOWN)
+    assert tuple(table.columns) == RATES
+    known = table[table["algorithm"] != "unknown"].set_index("gpus")
+    assert known["gb_per_s"].to_dict() == pytest.approx({8: 20, 16: 10, 32: 8})
+    assert known["reading"].to_dict() == {8: "tree", 16: "ring", 32: "ring"}
+    assert known["fitted_at"].to_dict() == {8: 8, 16: 16, 32: 16}
+    assert known["off"].to_dict() == pytest.approx({8: 0, 16: 0, 32: 10 / 8 - 1})  # a fifth slower than predicted
+    assert known.loc[16, ["gb_per_s_lo", "gb_per_s_hi"]].tolist() == pytest.approx([8, 10 / 0.9])
+
+
+def test_unknown_shows_both_readings():
+    table = implied(MADE, PER_NODE, {})
+    at_8 = table[table["gpus"] == 8].set_index("reading")["gb_per_s"]
+    assert at_8.to_dict() == pytest.approx({"tree": 20, "ring": 35})  # 1.75 times as many bytes
+    assert set(table["algorithm"]) == {"unknown"}
+    assert list(table[table["gpus"] == 4]["route"]) == ["inside", "inside"]
+
+
+def test_an_algorithm_without_a_byte_rule_shows_both_readings_under_its_name():
+    table = implied(MADE, PER_NODE, {("denoiser", 8): "nvls"})
+    assert table.loc[table["gpus"] == 8, ["algorithm", "reading"]].to_numpy().tolist() == [
+        ["nvls", "ring"],
+        ["nvls", "tree"],
+    ]
+
+
+def write(folder, log=None):
+    layout = Layout(folder)
+    layout.scaling("e").parent.mkdir(parents=True)
+    MADE.to_csv(layout.scaling("e"))
+    run = layout.run("e", 8)
+    if log is not None:
+        run.nccl.mkdir(parents=True)
+        (run.nccl / "nccl-host-1.log").write_text(log)
+        pd.DataFrame([{"section": "denoiser", "op": "all_reduce", "bytes": N}]).to_csv(run.collectives)
+    return layout.scaling("e").parent
+
+
+def command(results, machine="v100"):
+    return cli.main(["rates", str(results), "--machine", machine, "--config", str(CONFIG)])
+
+
+def test_the_log_of_a_run_decides(tmp_path, capsys):
+    log = (
+        f"nRanks 8 nNodes 2\nAllReduce: {N} Bytes -> Algo TREE proto SIMPLE channel{{Lo..Hi}}={{0..1}}\n{N} Bytes -> Al"
+    )
+    assert command(write(tmp_path, log)) == 0
+    printed = capsys.readouterr().out
+    at_8 = [line.split() for line in printed.splitlines() if line.split()[1] == "8"]
+    assert [line[3:5] for line in at_8] == [["tree", "tree"]]
+    assert "1 lines of the NCCL logs at 8 GPUs were cut" in printed
+    assert "unknown: no NCCL log says" in printed  # of the other counts
+
+
+def test_on_one_machine_every_rank_is_inside(tmp_path, capsys):
+    assert command(write(tmp_path), "laptop") == 0
+    assert "between" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (f"nRanks 16 nNodes 4\n{N} Bytes -> Algo 0 proto 2 time 1.0\n", "are of 16 ranks, the run has 8"),
+        (None, "not readable as a table"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, capsys, log, words):
+    results = write(tmp_path, log)
+    if log is None:
+        (results / "scaling.csv").unlink()
+    with pytest.raises(SystemExit):
+        command(results)
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_nothing_that_moves_is_said(tmp_path, capsys):
+    results = write(tmp_path)
+    transfers().to_csv(results / "scaling.csv")
+    with pytest.raises(SystemExit):
+        command(results)
+    assert "no section at 2 or more GPUs" in capsys.readouterr().err
