@@ -19,10 +19,10 @@ def as_intervals(starts: ArrayLike, ends: ArrayLike) -> Intervals:
 
 def union(intervals: Intervals) -> Intervals:
     """The same points in time as disjoint sorted intervals; those that touch are joined, empty ones dropped."""
-    intervals = intervals[intervals[:, 1] > intervals[:, 0]]
+    order = np.argsort(intervals[:, 0], kind="stable")
+    intervals = intervals[order[intervals[order, 1] > intervals[order, 0]]]
     if len(intervals) == 0:
         return np.empty((0, 2), np.int64)
-    intervals = intervals[np.argsort(intervals[:, 0], kind="stable")]
     latest_end = np.maximum.accumulate(intervals[:, 1])
     opens = np.flatnonzero(np.r_[True, intervals[1:, 0] > latest_end[:-1]])
     closes = np.r_[opens[1:] - 1, len(intervals) - 1]

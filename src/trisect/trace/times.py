@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -98,8 +99,10 @@ def host_operations(timeline: Timeline, repairs: Counter[str]) -> tuple[Column, 
 def timed_launches(timeline: Timeline, repairs: Counter[str]) -> Launches:
     """The launches that have a time."""
     columns = timeline.launches
-    timed = columns["start_ns"] != 0
+    timed: Any = columns["start_ns"] != 0
     _count(repairs, zero_timestamp=(~timed).sum())
+    if timed.all():
+        timed = slice(None)  # a view, to save memory
     return Launches(*(columns[name][timed] for name in ("start_ns", "thread", "correlation", "kernel")))
 
 
