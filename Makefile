@@ -37,9 +37,10 @@ format: $(VENV)/.lint ## mend what lint complains about, where a tool can
 schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/settings.py
 	$(BIN)/python -m trisect.settings
 
-bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces are read
+bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces are read, the model's times
 	$(BIN)/python benchmarks/worker.py
 	$(BIN)/python benchmarks/trace_reading.py
+	$(BIN)/python benchmarks/model.py
 
 fuzz: $(VENV)/.test ## 10,000 damaged traces thrown at the reader
 	$(BIN)/python tests/fuzz/fuzz_reader.py

@@ -16,7 +16,7 @@ from trisect.config import load_experiments, load_machine, load_study
 from trisect.decomposition_files import annotated, write_all, write_decomposition
 from trisect.layout import Layout
 from trisect.report import figures, page
-from trisect.report_files import ranks_of
+from trisect.report_files import Standing, ranks_of
 from trisect.settings import Links, Machine, Study
 from trisect.tables import SCALING
 from trisect.trace.writer import write_job
@@ -84,13 +84,10 @@ def _annotated(one: Problem, gpus: int, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_pages(table: pd.DataFrame, layout: Layout, notice: str, captions: Path) -> None:
-    ranks = ranks_of(layout, table)
-    drawn = {
-        name: figures.draw(name, ranks if name in figures.RANK_FIGURES else table.drop(columns="modelled"))
-        for name in figures.EVERY
-    }
+    found = Standing(table.drop(columns="modelled"), ranks_of(layout, table), [], {})
+    drawn = {name: figures.draw(name, found.table_of(name)) for name in figures.EVERY}
     words = {path.stem: path.read_text() for path in sorted(captions.glob("*.rst"))}
-    html = page.render(table, [], {}, drawn, words, results=layout.root, notice=notice)
+    html = page.render(found.scaling, found.records, found.missing, drawn, words, results=layout.root, notice=notice)
     drawings: dict[Path, Callable[[Path], object]] = {
         layout.figure(name): partial(_write_text, text=svg) for name, svg in drawn.items()
     }
