@@ -37,7 +37,7 @@ def rates_in_words(results: Path, machine: Machine) -> list[str]:
         found, cut = _algorithms(layout.run(results.name, gpus), gpus)
         algorithms |= found
         notes += [f"Note: {cut} lines of the NCCL logs at {gpus} GPUs were cut and are left out."] if cut else []
-    table = implied(scaling, {gpus: ranks_on_a_host(gpus, machine) for gpus in counts}, algorithms)
+    table = implied(scaling, {gpus: ranks_on_a_host(gpus, machine) for gpus in counts}, algorithms, machine.links)
     if table.empty:
         raise TrisectError(f"{path}: no section at 2 or more GPUs moves a known payload; measure such counts")
     if (table["algorithm"] == UNKNOWN).any():

@@ -98,6 +98,11 @@ def algorithm(links: Links, gpus: int, per_node: int) -> Algorithm:
     return TREE if gpus // min(gpus, per_node) in links.tree_nodes else RING
 
 
+def inside_gb_per_s(links: Links, gpus: int) -> float:
+    """Rate of a ring over `gpus` of one node: each uses its links to all others."""
+    return links.pair_gb_per_s * max(gpus - 1, 1)
+
+
 def transfer_s(links: Links, payload_bytes: float, gpus: int, per_node: int, *, count: int = 1) -> float:
     """Seconds of `count` all_reduces that move `payload_bytes` together: alpha per step, and bytes over the rate.
 
@@ -105,8 +110,8 @@ def transfer_s(links: Links, payload_bytes: float, gpus: int, per_node: int, *, 
     """
     how = algorithm(links, gpus, per_node)
     sent = bytes_sent("all_reduce", how, payload_bytes, gpus, per_node)
-    inside_rate = links.pair_gb_per_s * 1e9 * max(min(gpus, per_node) - 1, 1)
-    slower = max(sent.inside / inside_rate, sent.between / (links.network_gb_per_s[how] * 1e9))
+    inside = sent.inside / (inside_gb_per_s(links, min(gpus, per_node)) * 1e9)
+    slower = max(inside, sent.between / (links.network_gb_per_s[how] * 1e9))
     return count * steps(how, gpus, per_node) * links.step_us * 1e-6 + slower
 
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from trisect.comm.bytes import RING, TREE, bytes_sent
+from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent
+from trisect.comm.model import inside_gb_per_s
 from trisect.comm.nccl_log import UNKNOWN
+from trisect.settings import Links
 from trisect.tables import TOTAL
 
 RATES = (
@@ -21,6 +23,7 @@ RATES = (
     "gb_per_s",  # sent_bytes / transfer_s
     "gb_per_s_lo",
     "gb_per_s_hi",
+    "machine_gb_per_s",  # what the machine's file has for that route and reading; NaN where it has none
     "fitted_at",  # the smallest count of that section, route and reading; inside a node each count is a route
     "off",  # transfer over what that constant predicts, less 1; 0 at `fitted_at` itself
 )
@@ -28,7 +31,10 @@ RATES = (
 
 
 def implied(
-    scaling: pd.DataFrame, per_node: Mapping[int, int], algorithms: Mapping[tuple[str, int], str]
+    scaling: pd.DataFrame,
+    per_node: Mapping[int, int],
+    algorithms: Mapping[tuple[str, int], str],
+    links: Links | None = None,
 ) -> pd.DataFrame:
     """Implied rates of one experiment's sections, all of whose payload is taken as moved by all_reduces.
 
@@ -36,6 +42,7 @@ def implied(
         scaling: rows of tables.SCALING of one experiment.
         per_node: by count, the GPUs of a node.
         algorithms: by section and count, what NCCL took for the section's largest all_reduce; may lack some.
+        links: of the machine's file, if it has any.
 
     Returns:
         RATES: a row for each section, count above 1 and reading. None where a section moves no known payload.
@@ -51,9 +58,16 @@ def implied(
             moved = sent.between if across else sent.inside
             rates = [moved / row[f"transfer_s{end}"] / 1e9 for end in ("", "_hi", "_lo")]
             route = "between" if across else "inside"
+            rates.append(_of_machine(links, gpus, reading, across))
             rows.append((section, gpus, route, known, reading, moved, row["transfer_s"], *rates))
     table = pd.DataFrame(rows, columns=list(RATES[:-2]))
-    links = table["gpus"].where(table["route"] == "inside", 0)  # more GPUs of a node may use more links at once
-    same = table.sort_values("gpus").groupby(["section", "route", links.rename("links"), "reading"])
+    apart = table["gpus"].where(table["route"] == "inside", 0)  # more GPUs of a node may use more links at once
+    same = table.sort_values("gpus").groupby(["section", "route", apart.rename("apart"), "reading"])
     fitted = same["gb_per_s"].transform("first")
     return table.assign(fitted_at=same["gpus"].transform("first"), off=fitted / table["gb_per_s"] - 1)
+
+
+def _of_machine(links: Links | None, gpus: int, reading: Algorithm, across: bool) -> float:
+    if links is None:
+        return float("nan")
+    return links.network_gb_per_s.get(reading, float("nan")) if across else inside_gb_per_s(links, gpus)

@@ -8,6 +8,7 @@ import pytest
 from trisect import cli
 from trisect.comm.rates import RATES, implied
 from trisect.layout import Layout
+from trisect.settings import Links
 
 CONFIG = Path(__file__).parents[3] / "config"
 N = 800_000_000
@@ -36,6 +37,13 @@ def test_known_algorithms_give_back_the_rates_and_the_hold_out_error():
     assert known["fitted_at"].to_dict() == {8: 8, 16: 16, 32: 16}
     assert known["off"].to_dict() == pytest.approx({8: 0, 16: 0, 32: 10 / 8 - 1})  # a fifth slower than predicted
     assert known.loc[16, ["gb_per_s_lo", "gb_per_s_hi"]].tolist() == pytest.approx([8, 10 / 0.9])
+
+
+def test_the_machine_s_own_rates_stand_beside():
+    links = Links(pair_gb_per_s=30, network_gb_per_s={"ring": 9, "tree": 18}, tree_nodes=[2])
+    table = implied(MADE, PER_NODE, KNOWN, links).drop_duplicates("gpus").set_index("gpus")
+    assert table["machine_gb_per_s"].to_dict() == {4: 90, 8: 18, 16: 9, 32: 9}
+    assert implied(MADE, PER_NODE, KNOWN)["machine_gb_per_s"].isna().all()
 
 
 def test_unknown_shows_both_readings():
