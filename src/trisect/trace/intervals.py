@@ -29,11 +29,6 @@ def union(intervals: Intervals) -> Intervals:
     return np.column_stack((intervals[opens, 0], latest_end[closes]))
 
 
-def total(disjoint: Intervals) -> int:
-    """The time that a disjoint set covers."""
-    return int((disjoint[:, 1] - disjoint[:, 0]).sum())
-
-
 def covered(disjoint: Intervals, starts: ArrayLike, ends: ArrayLike) -> NDArray[np.int64]:
     """How much of each window [starts[i], ends[i]) a disjoint set covers, of shape (n,).
 
@@ -42,32 +37,6 @@ def covered(disjoint: Intervals, starts: ArrayLike, ends: ArrayLike) -> NDArray[
     first = np.asarray(starts, np.int64)
     last = np.maximum(np.asarray(ends, np.int64), first)
     return _covered_before(disjoint, last) - _covered_before(disjoint, first)
-
-
-def intersect(a: Intervals, b: Intervals) -> Intervals:
-    """The points in both of two disjoint sets."""
-    first = np.searchsorted(b[:, 1], a[:, 0], side="right")
-    last = np.searchsorted(b[:, 0], a[:, 1], side="left")
-    counts = np.maximum(last - first, 0)
-    of_a = np.repeat(np.arange(len(a)), counts)
-    of_b = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-    starts = np.maximum(a[of_a, 0], b[of_b, 0])
-    return np.column_stack((starts, np.minimum(a[of_a, 1], b[of_b, 1])))
-
-
-def subtract(a: Intervals, b: Intervals) -> Intervals:
-    """The points in disjoint set `a` that are not in disjoint set `b`."""
-    if len(a) == 0 or len(b) == 0:
-        return a
-    low = min(a[0, 0], b[0, 0]) - 1
-    high = max(a[-1, 1], b[-1, 1]) + 1
-    return intersect(a, np.column_stack((np.r_[low, b[:, 1]], np.r_[b[:, 0], high])))
-
-
-def clip(disjoint: Intervals, start: int, end: int) -> Intervals:
-    """The part of a disjoint set within [start, end)."""
-    clipped = np.clip(disjoint, start, end)
-    return clipped[clipped[:, 1] > clipped[:, 0]]
 
 
 def containing(starts: NDArray[np.int64], ends: NDArray[np.int64], times: ArrayLike) -> NDArray[np.int64]:

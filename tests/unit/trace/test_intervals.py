@@ -27,28 +27,12 @@ def test_union(pairs):
     found = intervals.union(array(pairs))
     assert points(found.tolist()) == points(pairs)
     assert is_disjoint_and_sorted(found)
-    assert intervals.total(found) == len(points(pairs))
-
-
-@given(RAW, RAW)
-def test_intersect_and_subtract(a, b):
-    first, second = intervals.union(array(a)), intervals.union(array(b))
-    both, only = intervals.intersect(first, second), intervals.subtract(first, second)
-    assert points(both.tolist()) == points(a) & points(b)
-    assert points(only.tolist()) == points(a) - points(b)
-    assert intervals.total(both) + intervals.total(only) == intervals.total(first)
 
 
 @given(RAW, RAW)
 def test_covered(pairs, windows):
     found = intervals.covered(intervals.union(array(pairs)), array(windows)[:, 0], array(windows)[:, 1])
     assert found.tolist() == [len(points(pairs) & points([window])) for window in windows]
-
-
-@given(RAW, st.integers(0, 40), st.integers(0, 40))
-def test_clip(pairs, start, length):
-    found = intervals.clip(intervals.union(array(pairs)), start, start + length)
-    assert points(found.tolist()) == points(pairs) & points([(start, start + length)])
 
 
 @given(RAW, st.lists(st.integers(-1, 41)))
