@@ -7,7 +7,7 @@ from trisect.config import load
 from trisect.errors import TrisectError
 from trisect.layout import Layout
 from trisect.lock import hold
-from trisect.outlook import require_device
+from trisect.outlook import require_device, shares_cores
 
 
 include: "workflow/rules/common.smk"

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pandas as pd
+from known import job_of, trace_of
 
+from trisect.analysis.compare import COMPARISON, Comparison
+from trisect.analysis.timeline import timeline
 from trisect.record import Correctness, Profiling, RankRecord, RunRecord
-from trisect.report import figures
+from trisect.report import figures, heat
+from trisect.report import timeline as timeline_drawing
 from trisect.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -143,7 +148,9 @@ def ranks(scaling: pd.DataFrame) -> pd.DataFrame:
     The last rank takes a fifth longer every time in the first section; in the other, another rank each time.
     """
     rows = []
-    for (experiment, section), found in scaling[scaling["section"] != TOTAL].groupby(["experiment", "section"], sort=False):
+    for (experiment, section), found in scaling[scaling["section"] != TOTAL].groupby(
+        ["experiment", "section"], sort=False
+    ):
         fair = found[~found["oversubscribed"]]
         row_ = fair.loc[fair["gpus"].idxmax()]
         count, first = int(row_["gpus"]), section in ("gradient", "forward")
@@ -160,6 +167,34 @@ def drawings(scaling: pd.DataFrame) -> dict[str, str]:
     """Every figure of a table, and of ranks that fit it."""
     tables = dict.fromkeys(figures.FIGURES, scaling) | dict.fromkeys(figures.RANK_FIGURES, ranks(scaling))
     return {name: figures.draw(name, table) for name, table in tables.items()}
+
+
+def timelines(scaling: pd.DataFrame) -> dict[tuple[str, int], str]:
+    """A drawn timeline of each experiment at its largest count that was not oversubscribed: made-up iterations."""
+    drawn = {}
+    for experiment, gpus in heat.chosen_counts(scaling).items():
+        arrivals = [[40 + (7 * rank + 3 * step) % 11 for rank in range(gpus)] for step in range(3)]
+        job = job_of(*arrivals, transfer_ms=5, name=SECTIONS[experiment.split("_")[0]][0], barrier_ns=1000)
+        drawn[experiment, gpus] = timeline_drawing.draw(timeline(trace_of(job)), experiment, gpus)
+    return drawn
+
+
+def comparison(**changes: object) -> Comparison:
+    """Three rows: a section that got worse, the whole within noise, an efficiency that is not known."""
+    nan = math.nan
+    rows = [
+        ("inference_2d", 2, "gradient", "span_s", 0.1, 0.12, 0.02, 0.015, 0.025, 0.2, 0.001, "worse"),
+        ("inference_2d", 2, "total", "span_s", 0.3, 0.3, 0.0, -0.01, 0.02, 0.0, 1.0, "within noise"),
+        ("inference_2d", 2, "total", "load_balance", nan, 0.5, nan, nan, nan, nan, nan, "unknown"),
+        ("inference_2d", 2, "total", "transfer_efficiency", 0.9, 0.87, -0.03, -0.04, -0.02, -0.03, 0.5, "within noise"),
+    ]
+    found = Comparison(
+        table=pd.DataFrame(rows, columns=COMPARISON),
+        only_before=[("training_2d", 4)],
+        only_after=[],
+        changed=["torch: 2.10 before, 2.14 after"],
+    )
+    return replace(found, **changes)
 
 
 def record(experiment: str, gpus: int, **changes) -> RunRecord:

@@ -85,6 +85,16 @@ class RunLayout:
         return self.folder / "ranks.parquet"
 
     @property
+    def timeline(self) -> Path:
+        """The slowest and the median iteration of all ranks, for Perfetto."""
+        return self.folder / "timeline.json.gz"
+
+    @property
+    def timeline_drawing(self) -> Path:
+        """The same, drawn."""
+        return self.folder / "timeline.svg"
+
+    @property
     def findings(self) -> Path:
         """What was repaired, skipped or doubtful, in sentences."""
         return self.folder / "findings.md"

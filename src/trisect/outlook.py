@@ -19,10 +19,15 @@ def outlook(run: Run, machine: Machine) -> list[str]:
         for kind, bound in run.bounds().items()
         if bound < 1
     ]
-    ranks, cores = ranks_on_a_host(run.gpus, machine), cores_of_a_host(machine)
-    if machine.device == "cpu" and ranks > cores:
+    if shares_cores(run.gpus, machine):
+        ranks, cores = ranks_on_a_host(run.gpus, machine), cores_of_a_host(machine)
         said.append(f"{ranks} ranks share {cores} cores: slower for that reason alone, which is no scaling loss")
     return said
+
+
+def shares_cores(gpus: int, machine: Machine) -> bool:
+    """Whether CPU ranks will outnumber the cores of their host."""
+    return machine.device == "cpu" and ranks_on_a_host(gpus, machine) > cores_of_a_host(machine)
 
 
 def ranks_on_a_host(gpus: int, machine: Machine) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def write_report(
     """Write the report over what stands, whole or not at all.
 
     Args:
-        captions: text below each figure, by the figure's name.
+        captions: text below each figure, by the figure's name; that of the timelines under "timeline".
         drawings: the figures as SVG, by name; None draws them.
 
     Raises:
@@ -102,11 +102,28 @@ def write_report(
     found = standing(sweep, layout)
     against = sweep.settings.against
     comparison = compare_folders(Path(against), layout.root) if against else None
-    drawn = drawings if drawings is not None else {name: figures.draw(name, found.table_of(name)) for name in captions}
+    drawn = drawings if drawings is not None else _drawn(found, captions)
     html = page.render(
-        found.scaling, found.records, found.missing, drawn, captions, results=layout.root, comparison=comparison
+        found.scaling,
+        found.records,
+        found.missing,
+        drawn,
+        captions,
+        results=layout.root,
+        comparison=comparison,
+        timelines=_timelines(layout, found.scaling),
     )
     partial = layout.report.with_name(layout.report.name + ".partial")
     partial.write_text(html)
     partial.replace(layout.report)
     return found
+
+
+def _drawn(found: Standing, names: Iterable[str]) -> dict[str, str]:
+    return {name: figures.draw(name, found.table_of(name)) for name in names if name in figures.EVERY}
+
+
+def _timelines(layout: Layout, scaling: pd.DataFrame) -> dict[tuple[str, int], str]:
+    """The drawn timelines that stand, of the runs that are shown rank by rank."""
+    drawings = {run: layout.run(*run).timeline_drawing for run in heat.chosen_counts(scaling).items()}
+    return {run: path.read_text() for run, path in drawings.items() if path.exists()}

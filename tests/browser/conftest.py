@@ -49,10 +49,12 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             {("inference_3d", 2): "rank 1 was killed by signal 9; see results/inference_3d/gpus-2/logs/rank-0001.log"},
         ),
     }
+    more = {name: {"timelines": fabricated.timelines(scaling)} for name, (scaling, _, _) in sweeps.items()}
+    more["laptop"]["comparison"] = fabricated.comparison()
     paths = {}
     for name, (scaling, make, missing) in sweeps.items():
         drawings = fabricated.drawings(scaling)
-        html = page.render(scaling, fabricated.records_for(scaling, make), missing, drawings, captions)
+        html = page.render(scaling, fabricated.records_for(scaling, make), missing, drawings, captions, **more[name])
         paths[name] = folder / f"{name}.html"
         paths[name].write_text(html)
     return paths

@@ -117,6 +117,19 @@ def test_another_seed_measures_again(swept: Project) -> None:
     assert "Params have changed" in planned
 
 
+def test_a_timeline_of_every_experiment_is_in_the_report(swept: Project) -> None:
+    page = layout(swept).report.read_text()
+    for experiment in {name for name, _ in RUNS}:
+        files = next(
+            layout(swept).run(experiment, n) for n in (2, 1) if layout(swept).run(experiment, n).timeline.exists()
+        )
+        content = json.loads(gzip.decompress(files.timeline.read_bytes()))
+        ranks = {event["tid"] for event in content["traceEvents"] if event["ph"] == "X"}
+        assert len(ranks) == content["otherData"]["ranks"]
+        assert f"{experiment}/{files.folder.name}/timeline.json.gz" in page
+        assert f"slowest iteration ({content['traceEvents'][0]['args']['name'].split()[1].strip(',')})" in page
+
+
 def test_a_sweep_compared_with_itself_differs_in_nothing(swept: Project) -> None:
     done = swept.snakemake("compare", "--config", "against=results")
     assert done.returncode == 0, done.stdout

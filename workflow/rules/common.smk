@@ -20,6 +20,13 @@ def run_parameters(wildcards):
         raise SystemExit(f"trisect: {mistake}")
 
 
+def shown_run(experiment):
+    """The run of an experiment that the report shows rank by rank: the largest with cores of its own."""
+    counts = SWEEP.counts(experiment)
+    fair = [gpus for gpus in counts if not shares_cores(gpus, SWEEP.machine)]
+    return LAYOUT.run(experiment, max(fair or counts))
+
+
 def files_of(experiment, name):
     """One file of every run of an experiment in the sweep, smallest count first."""
     return [

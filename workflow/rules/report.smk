@@ -3,6 +3,7 @@ CAPTIONS = {
     path.stem: path.read_text()
     for path in sorted(Path(workflow.basedir, "workflow/report").glob("*.rst"))
 }
+FIGURES = [name for name in CAPTIONS if name != "timeline"]  # that one is drawn per run
 
 
 rule figure:
@@ -20,12 +21,33 @@ rule figure:
     log:
         LAYOUT.figure("{figure}").with_suffix(".log"),
     wildcard_constraints:
-        figure="|".join(CAPTIONS),
+        figure="|".join(FIGURES),
     params:
         caption=lambda wildcards: CAPTIONS[wildcards.figure],
         version=__version__,
     script:
         "../scripts/figure.py"
+
+
+rule timeline:
+    """Put one run's slowest and median iteration, all ranks, on one clock."""
+    input:
+        record=RUN.record,
+        traces=RUN.traces,
+    output:
+        trace=RUN.timeline,
+        drawing=report(
+            RUN.timeline_drawing,
+            caption="../report/timeline.rst",
+            category="Timelines",
+            labels={"experiment": "{experiment}", "GPUs": "{gpus}"},
+        ),
+    log:
+        RUN.logs / "timeline.log",
+    params:
+        version=__version__,
+    script:
+        "../scripts/timeline.py"
 
 
 # What an earlier sweep left, where the settings name one to compare with.
@@ -64,7 +86,8 @@ rule report:
     input:
         earlier=EARLIER,
         scaling=rules.figure.input.scaling,
-        figures=[LAYOUT.figure(name) for name in CAPTIONS],
+        figures=[LAYOUT.figure(name) for name in FIGURES],
+        timelines=[shown_run(name).timeline for name in SWEEP.settings.experiments],
         records=[LAYOUT.run(run.name, run.gpus).record for run in SWEEP.runs()],
     output:
         LAYOUT.report,

@@ -31,9 +31,14 @@ def seconds(value: float, like: float | None = None) -> str:
     """A duration given in seconds, in s, ms or µs: the unit that keeps it short, or that keeps `like` short."""
     if math.isnan(value):
         return MISSING
-    size_ = abs(value if like is None else like)
-    factor, unit = next((pair for pair in _SECONDS if size_ * pair[0] >= 0.9995), _SECONDS[-1 if size_ else 0])
+    factor, unit = time_unit(value if like is None else like)
     return f"{digits(value * factor)} {unit}"
+
+
+def time_unit(value: float) -> tuple[float, str]:
+    """The unit that keeps a duration given in seconds short, and how many of it make a second."""
+    size_ = abs(value)
+    return next((pair for pair in _SECONDS if size_ * pair[0] >= 0.9995), _SECONDS[-1 if size_ else 0])
 
 
 def percent(value: float, like: float | None = None) -> str:

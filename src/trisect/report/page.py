@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ def render(
     results: Path = Path("results"),
     notice: str = "",
     comparison: Comparison | None = None,
+    timelines: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> str:
     """The report as one HTML document that asks the network for nothing.
 
@@ -44,6 +46,7 @@ def render(
         notice: where the numbers are modelled, what to know about that; the page then says it throughout, has no
             runs, and no commands that measure or draw again.
         comparison: with an earlier sweep, or None.
+        timelines: experiment and count to SVG document, as timeline.draw gives it; captioned captions["timeline"].
     """
     unit = "rank" if runs.on_cpu(records) else "GPU"
     ordered = sorted(records, key=lambda record: (record.experiment, record.gpus))
@@ -60,6 +63,8 @@ def render(
             sections=sections_of(scaling),
             findings=_findings(scaling, records, unit),
             figures=_figures(scaling, drawings, captions, results),
+            timelines=_timelines(timelines),
+            timeline_caption=_paragraphs(captions, "timeline"),
             tables=_tables(scaling),
             main_columns=[title for title, _ in cells.MAIN.values()],
             runs=[runs.view(record, results) for record in ordered],
@@ -106,7 +111,8 @@ def _figures(
             "name": name,
             "title": spec.title,
             "drawing": Markup(svg.inline(drawings[name], name, f"{spec.title}. The tables below hold its values.")),
-            "caption": [" ".join(part.split()) for part in captions.get(name, "").split("\n\n") if part.strip()],
+            "caption": _paragraphs(captions, name),
+            "intervals": name in figures.FIGURES,
             "shows": _shown_runs(scaling if name in figures.FIGURES else _of_ranks(scaling)),
             "redraw": runs.redraw_command(name, results),
             "file": quote(Layout(Path()).figure(name).as_posix()),
@@ -114,6 +120,28 @@ def _figures(
         for name, spec in figures.EVERY.items()
         if name in drawings
     ]
+
+
+def _paragraphs(captions: Mapping[str, str], name: str) -> list[str]:
+    return [" ".join(part.split()) for part in captions.get(name, "").split("\n\n") if part.strip()]
+
+
+def _timelines(drawings: Mapping[tuple[str, int], str]) -> list[dict[str, Any]]:
+    found = []
+    for place, ((experiment, gpus), drawing) in enumerate(drawings.items()):
+        files = Layout(Path()).run(experiment, gpus)
+        label = f"Timeline of {experiment} at {gpus}"
+        found.append(
+            {
+                "experiment": experiment,
+                "label": label,
+                "name": f"timeline-{place}",
+                "drawing": Markup(svg.inline(drawing, f"timeline-{place}", f"{label}.")),
+                "file": quote(files.timeline.as_posix()),
+                "image": quote(files.timeline_drawing.as_posix()),
+            }
+        )
+    return found
 
 
 def _of_ranks(scaling: pd.DataFrame) -> pd.DataFrame:

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
 import fabricated
 import numpy as np
 import pandas as pd
 import pytest
 from test_page import CAPTIONS, MISSING, Elements
 
-from trisect.analysis.compare import COMPARISON, Comparison
+from trisect.analysis.compare import Comparison
 from trisect.report import differences, page
 
 
-def comparison(**changes: object) -> Comparison:
-    """Three rows: a section that got worse, the whole within noise, an efficiency that is not known."""
-    nan = math.nan
-    rows = [
-        ("inference_2d", 2, "gradient", "span_s", 0.1, 0.12, 0.02, 0.015, 0.025, 0.2, 0.001, "worse"),
-        ("inference_2d", 2, "total", "span_s", 0.3, 0.3, 0.0, -0.01, 0.02, 0.0, 1.0, "within noise"),
-        ("inference_2d", 2, "total", "load_balance", nan, 0.5, nan, nan, nan, nan, nan, "unknown"),
-        ("inference_2d", 2, "total", "transfer_efficiency", 0.9, 0.87, -0.03, -0.04, -0.02, -0.03, 0.5, "within noise"),
-    ]
-    found = Comparison(
-        table=pd.DataFrame(rows, columns=COMPARISON),
-        only_before=[("training_2d", 4)],
-        only_after=[],
-        changed=["torch: 2.10 before, 2.14 after"],
-    )
-    return replace(found, **changes)
-
-
 def test_rows_have_a_sign_a_unit_and_an_interval() -> None:
-    found = differences.view(comparison())
+    found = differences.view(fabricated.comparison())
     shown = [(row.metric, row.difference.shown, row.difference.spread) for row in found["all"]]
     assert shown == [
         ("span", "+20.0 ms", "15.0 to 25.0"),
@@ -53,7 +32,7 @@ def rendered(laptop: pd.DataFrame, drawings: dict[str, str], found: Comparison |
 
 
 def test_the_section_is_there_when_there_is_a_comparison(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
-    text = rendered(laptop, drawings, comparison()).text
+    text = rendered(laptop, drawings, fabricated.comparison()).text
     assert "Beyond noise, 1 of 4 differences are worse and 0 better than before." in text
     assert "torch: 2.10 before, 2.14 after" in text
     assert "training_2d at 4: only before" in text
@@ -61,7 +40,9 @@ def test_the_section_is_there_when_there_is_a_comparison(laptop: pd.DataFrame, d
 
 
 def test_nothing_beyond_noise_is_said(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
-    quiet = comparison(table=comparison().table.assign(verdict="within noise"), only_before=[], changed=[])
+    quiet = fabricated.comparison(
+        table=fabricated.comparison().table.assign(verdict="within noise"), only_before=[], changed=[]
+    )
     parsed = rendered(laptop, drawings, quiet)
     assert "None of 4 differences is beyond noise." in parsed.text
     assert "What changed" not in parsed.text
@@ -70,7 +51,9 @@ def test_nothing_beyond_noise_is_said(laptop: pd.DataFrame, drawings: dict[str, 
 
 def test_names_are_text(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
     evil = "<script>alert('x')</script>"
-    bad = comparison(table=comparison().table.assign(experiment=evil, section=evil), changed=[evil])
+    bad = fabricated.comparison(
+        table=fabricated.comparison().table.assign(experiment=evil, section=evil), changed=[evil]
+    )
     parsed = rendered(laptop, drawings, bad)
     assert len([tag for tag, _ in parsed.tags if tag == "script"]) == 1
     assert parsed.text.count(evil) > 5

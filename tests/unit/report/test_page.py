@@ -179,6 +179,22 @@ def test_links_are_relative_paths_of_the_layout(parsed: Elements) -> None:
     assert all(not link.startswith("/") for link in links)
 
 
+def test_timelines_have_a_drawing_a_caption_and_a_file_for_perfetto(
+    laptop: pd.DataFrame, drawings: dict[str, str], html: str
+) -> None:
+    captions = CAPTIONS | {"timeline": "How to read a timeline."}
+    drawn = fabricated.timelines(laptop)
+    page_ = Elements(rendered(laptop, drawings, captions=captions, timelines=drawn))
+    files = {Layout(Path()).run(*run).timeline.as_posix() for run in drawn}
+    assert files == {"inference_2d/gpus-2/timeline.json.gz", "training_2d/gpus-2/timeline.json.gz"}
+    assert files <= {unquote(value) for value in page_.values("href")}
+    assert page_.text.count("How to read a timeline.") == 1
+    assert "slowest iteration (" in page_.text
+    ids = list(page_.values("id"))
+    assert len(ids) == len(set(ids))
+    assert "One iteration, rank by rank" not in html  # there is none in that report
+
+
 def test_html_in_names_reasons_and_values_is_text(laptop: pd.DataFrame) -> None:
     evil = "<script>alert('x')</script>\"&"
     rows = laptop[laptop["experiment"] == "inference_2d"].assign(experiment=evil)
