@@ -176,7 +176,7 @@ def _times(section: str, iterations: pd.DataFrame) -> Values:
     return rows.groupby("iteration")[list(TIMES)].sum().to_numpy()
 
 
-def _verdicts(table: pd.DataFrame, least: float) -> Values:
+def _verdicts(table: pd.DataFrame, least: float) -> npt.NDArray[np.str_]:
     more_is_worse = table["metric"].isin(TIMES)
     beyond = (table["p_adjusted"] < LEVEL) & (table["change"].abs() >= least)
     worse = beyond & ((table["difference"] > 0) == more_is_worse)

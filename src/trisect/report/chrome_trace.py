@@ -98,7 +98,7 @@ def _slice(pid: int, row: dict[Any, Any], **more: object) -> Event:
 
 
 def _event(phase: str, ts: float, pid: int, rank: int, **more: object) -> Event:
-    return {"ph": phase, "ts": round(ts, 3), "pid": pid, "tid": int(rank), **more}
+    return {"ph": phase, "ts": round(ts, 3), "pid": pid + 1, "tid": int(rank) + 1, **more}  # viewers keep 0 for idle
 
 
 def _us(seconds: float) -> float:

@@ -57,14 +57,14 @@ def test_pieces_lie_within_their_section_and_after_one_another(content: dict) ->
     for kind in ("compute", "wait", "transfer"):
         for piece in slices(content, kind):
             pieces[piece["pid"], piece["tid"]].append(piece)
-    assert sections.keys() == pieces.keys() == {(pid, rank) for pid in (0, 1) for rank in range(3)}
+    assert sections.keys() == pieces.keys() == {(pid, tid) for pid in (1, 2) for tid in (1, 2, 3)}
     for track, mine in pieces.items():
         mine.sort(key=lambda piece: piece["ts"])
         edges = np.array([(piece["ts"], piece["ts"] + piece["dur"]) for piece in mine])
         np.testing.assert_allclose(edges[1:, 0], edges[:-1, 1], atol=0.0015)
         assert edges[0, 0] >= sections[track]["ts"] - 1e-6
         assert edges[-1, 1] <= sections[track]["ts"] + sections[track]["dur"] + 1e-6
-    lengths = [(piece["name"], round(piece["dur"])) for piece in pieces[0, 0]]
+    lengths = [(piece["name"], round(piece["dur"])) for piece in pieces[1, 1]]
     assert lengths == [("compute", 4000), ("wait", 5000), ("transfer", 1000)]
 
 
@@ -77,12 +77,14 @@ def test_flows_pair_in_time_order_and_end_at_the_rank_that_all_waited_for(conten
     for flow in flows.values():
         assert [event["ph"] for event in flow] == ["s", "t", "f"]
         assert sorted(event["ts"] for event in flow) == [event["ts"] for event in flow]
-        assert {event["tid"] for event in flow} == {0, 1, 2}
+        assert {event["tid"] for event in flow} == {1, 2, 3}
         exchanged = [one for kind in ("wait", "transfer") for one in slices(content, kind)]
         for event in flow:  # each end lies inside a slice of its track
             track = [one for one in exchanged if (one["pid"], one["tid"]) == (event["pid"], event["tid"])]
             assert any(one["ts"] <= event["ts"] < one["ts"] + one["dur"] for one in track)
-    assert [flow[-1]["tid"] for flow in flows.values() if flow[-1]["pid"] == 0] == [2]  # it took 9 ms, the others 4
+    assert [flow[-1]["tid"] for flow in flows.values() if flow[-1]["pid"] == 1] == [
+        3
+    ]  # rank 2: it took 9 ms, the others 4
 
 
 def test_ends_of_a_collective_agree_within_the_residual(content: dict) -> None:
@@ -95,7 +97,7 @@ def test_ends_of_a_collective_agree_within_the_residual(content: dict) -> None:
 
 def test_a_wait_is_coloured_by_its_share_of_the_section(content: dict) -> None:
     colours = {(one["pid"], one["tid"]): (one["cname"], one["args"]) for one in slices(content, "wait")}
-    colour, about = colours[0, 0]
+    colour, about = colours[1, 1]
     assert colour == "terrible"  # 5 of 10 ms
     assert about == {"collective": "all_reduce", "payload_bytes": 4096, "share_of_section": "50 %"}
     small = timeline(trace_of(job_of((100, 102), (100, 100.5))))
