@@ -41,13 +41,14 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024, "events": one.reading["events"]}))
 """
 READ_JOB = """
-import json, sys, time
+import json, os, sys, time
 from pathlib import Path
 from trisect.trace import read_job
 if __name__ == "__main__":
     start = time.perf_counter()
     trace = read_job(Path(sys.argv[1]), sections=["forward", "backward"], workers=int(sys.argv[2]))
-    print(json.dumps({"seconds": time.perf_counter() - start, "rows": len(trace.collectives)}))
+    seconds, processor = time.perf_counter() - start, sum(os.times()[:4])
+    print(json.dumps({"seconds": seconds, "processor": processor, "rows": len(trace.collectives)}))
 """
 READ_HTA = """
 import json, logging, resource, sys, time
@@ -211,11 +212,14 @@ def memory(folder: Path, scale: float) -> None:
 def many_ranks(folder: Path, scale: float) -> None:
     """A job of many ranks with one process and with two."""
     job = write_ranks(folder / "job", 64, 20 * scale)
-    one = measure(READ_JOB, job, 1)["seconds"]
-    two = measure(READ_JOB, job, 2, cores=2)["seconds"]
-    row(f"64 ranks of {20 * scale:.0f} MB, one process on one core", f"{one:.2f} s")
-    row(f"64 ranks of {20 * scale:.0f} MB, two processes on two cores", f"{two:.2f} s")
-    row("two over one", f"{two / one:.2f}", "at most 0.6")
+    one, two = (
+        min((measure(READ_JOB, job, cores, cores=cores) for _ in range(3)), key=lambda figure: figure["seconds"])
+        for cores in (1, 2)
+    )
+    for figure, how in ((one, "one process on one core"), (two, "two processes on two cores")):
+        times = f"{figure['seconds']:.2f} s, {figure['processor']:.2f} s of processors"
+        row(f"64 ranks of {20 * scale:.0f} MB, {how}", times)
+    row("two over one", f"{two['seconds'] / one['seconds']:.2f}", "at most 0.6")
 
 
 def linearity(folder: Path) -> None:
