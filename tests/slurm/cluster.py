@@ -218,9 +218,9 @@ class Cluster:
         first = next(line.split("=")[1] for line in shown.splitlines() if line.startswith("FirstJobId"))
         return int(next_id) - int(first)
 
-    def kill(self, name: str) -> None:
-        """Kill one daemon as a crash would, and none of its children."""
-        os.kill(self._pids()[name], signal.SIGKILL)
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Kill one daemon as a crash would, and none of its children; with SIGTERM it saves its state first."""
+        os.kill(self._pids()[name], number)
         self._until(f"{name} gone", lambda: not _alive(self._pids()[name]))
 
     def stop(self) -> None:

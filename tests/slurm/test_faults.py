@@ -78,7 +78,7 @@ def test_the_controller_restarts(cluster: Cluster, launcher: Start, layout: RunL
     before = cluster.submitted()
     started = launcher(release=str(tmp_path / "go"))
     started.until("iteration 1")
-    cluster.kill("slurmctld")
+    cluster.kill("slurmctld", signal.SIGTERM)
     (tmp_path / "go").touch()
     time.sleep(3)
     cluster.start_controller()

@@ -25,6 +25,7 @@ NEVER = frozenset(
     {"PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "InvalidAccount", "InvalidQOS", "AccountNotAllowed"}
     | {"QOSNotAllowed", "AssocMaxNodePerJobLimit", "QOSMaxNodePerJobLimit", "QOSMaxWallDurationPerJobLimit"}
     | {"AssocMaxWallDurationPerJobLimit", "AssocMaxGRESPerJob", "QOSMaxGRESPerJob", "JobHeldAdmin"}
+    | {"launch failed requeued held", "job requeued in held state"}
 )
 """Reasons for which a job waits until someone changes it or the site: waiting longer does not help."""
 
@@ -52,7 +53,7 @@ class SlurmState:
     @property
     def hopeless(self) -> bool:
         """Whether it waits for something that does not come by waiting."""
-        return self.state == "PENDING" and self.reason in NEVER
+        return self.state == "PENDING" and (self.reason in NEVER or self.reason.replace("_", " ") in NEVER)
 
     @property
     def over(self) -> bool:
@@ -68,8 +69,11 @@ def state_of(job_id: str) -> SlurmState | None:
         seen = parse_squeue(asked.stdout)
         return replace(seen, by=_accounted(job_id).by) if seen.state == "CANCELLED" else seen
     accounted = _accounted(job_id)
+    if accounted.over:
+        return accounted
+    # What the controller does not know does not run, even where accounting has not heard of its end.
     forgotten = asked.returncode == 0 or "Invalid job id" in asked.stderr
-    return accounted if forgotten or accounted.over else None
+    return SlurmState() if forgotten else None
 
 
 def parse_squeue(line: str) -> SlurmState:

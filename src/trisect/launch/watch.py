@@ -80,8 +80,10 @@ class Watch:
             return self._for("failed", END_S)
         if self.state is not None and state.state == "UNKNOWN":
             return self._for("vanished", ACCOUNTING_S)
+        if state.hopeless:
+            return self._for("hopeless", NEVER_S)
         self.since.clear()
-        return state.hopeless and time.monotonic() - self.begun > NEVER_S
+        return False
 
     def _for(self, what: str, seconds: float) -> bool:
         """Whether `what` has lasted that long."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
+from trisect.launch import queue
 from trisect.launch.queue import SlurmState, parse_sacct, parse_squeue
 
 
@@ -48,5 +51,38 @@ def test_which_states_are_the_last(state: str, active: bool, over: bool) -> None
 
 def test_reasons_that_do_not_pass() -> None:
     assert SlurmState("PENDING", "PartitionTimeLimit").hopeless
+    assert SlurmState("PENDING", "launch_failed_requeued_held").hopeless
     assert not SlurmState("PENDING", "Resources").hopeless
     assert not SlurmState("RUNNING", "PartitionTimeLimit").hopeless
+
+
+KNOWN = (0, squeue("RUNNING", "None", "node1", "0"), "")
+CANCELLED = (0, squeue("CANCELLED", "None", "node1", "0"), "")
+FORGOTTEN = (1, "", "slurm_load_jobs error: Invalid job id specified")
+SILENT = (1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+
+
+@pytest.mark.parametrize(
+    ("controller", "accounting", "state"),
+    [
+        (KNOWN, (0, "", ""), SlurmState("RUNNING", nodes="node1", restarts=0)),
+        (KNOWN, (1, "", "refused"), SlurmState("RUNNING", nodes="node1", restarts=0)),
+        (CANCELLED, (0, "CANCELLED by 0|node1", ""), SlurmState("CANCELLED", nodes="node1", by="root", restarts=0)),
+        (FORGOTTEN, (0, "COMPLETED|node1", ""), SlurmState("COMPLETED", nodes="node1")),
+        (FORGOTTEN, (0, "RUNNING|node1", ""), SlurmState("UNKNOWN")),
+        (FORGOTTEN, (1, "", "refused"), SlurmState("UNKNOWN")),
+        (SILENT, (0, "FAILED|node1", ""), SlurmState("FAILED", nodes="node1")),
+        (SILENT, (0, "RUNNING|node1", ""), None),
+        (SILENT, (1, "", "refused"), None),
+    ],
+)
+def test_the_controller_is_asked_first_and_accounting_second(
+    monkeypatch: pytest.MonkeyPatch, controller: tuple, accounting: tuple, state: SlurmState | None
+) -> None:
+    answers = {"squeue": controller, "sacct": accounting}
+
+    def answer(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, *answers[command[0]])
+
+    monkeypatch.setattr(queue, "_client", answer)
+    assert queue.state_of("17") == state
