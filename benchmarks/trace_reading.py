@@ -5,13 +5,14 @@
 
 Every figure is taken in a process of its own, bound to the cores stated. Of one file it is the processor's time,
 which other work on the machine changes little; of a job it is time that passed. HolisticTraceAnalysis 0.5.0 is read
-with --hta-python, an interpreter that has it; without one its rows are left out.
+with --hta-python, an interpreter that has it (default: this one, if it has); without one its rows are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import importlib.util
 import json
 import os
 import shutil
@@ -237,7 +238,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of every size")
     parser.add_argument("--folder", type=Path, default=None, help="where to write traces (default: a temporary folder)")
-    parser.add_argument("--hta-python", default=None, help="an interpreter with HolisticTraceAnalysis 0.5.0")
+    own = sys.executable if importlib.util.find_spec("hta") else None
+    parser.add_argument("--hta-python", default=own, help="an interpreter with HolisticTraceAnalysis 0.5.0")
     options = parser.parse_args()
     scale = 0.1 if options.quick else 1.0
     began = time.perf_counter()
