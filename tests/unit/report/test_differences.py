@@ -6,7 +6,7 @@ import fabricated
 import numpy as np
 import pandas as pd
 import pytest
-from test_page import CAPTIONS, MISSING, Elements
+from pages import CAPTIONS, MISSING, Elements
 
 from trisect.analysis.compare import Comparison
 from trisect.report import differences, page

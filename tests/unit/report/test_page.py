@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import fabricated
 import pandas as pd
 import pytest
+from pages import CAPTIONS, MISSING, Elements
 
 from trisect.layout import Layout
 from trisect.report import cells, figures, page
 from trisect.tables import SCALING
-
-CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in figures.EVERY}
-MISSING = {("inference_3d", 2): "rank 1 was killed by signal 9"}
-
-
-class Elements(HTMLParser):
-    """Every start tag with its attributes, and all text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    def values(self, name: str) -> Iterator[str]:
-        return (attributes[name] or "" for _, attributes in self.tags if name in attributes)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.texts).split())
 
 
 def rendered(laptop: pd.DataFrame, drawings: dict[str, str], **changes: dict) -> str:
