@@ -46,7 +46,7 @@ fuzz: $(VENV)/.test ## 10,000 damaged traces thrown at the reader
 	$(BIN)/python tests/fuzz/fuzz_reader.py
 
 browser-test: $(VENV)/.test $(VENV)/.browser ## the report in a headless Chromium (installed where apt-get may)
-	command -v chromedriver pdftoppm > /dev/null || \
+	command -v chromedriver > /dev/null && command -v pdftoppm > /dev/null || \
 	  { apt-get update -qq && apt-get install -qq chromium chromium-driver poppler-utils > /dev/null; } || \
 	  echo "no Chromium and none installed: the tests will skip"
 	$(BIN)/pytest tests/browser

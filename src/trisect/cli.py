@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trisect.analysis.compare import LEAST, METRICS, WORSE
-from trisect.comparison_files import compare_folders, in_words, write_comparison
 from trisect.config import load_machine
-from trisect.decomposition_files import write_decomposition
 from trisect.errors import shown
+from trisect.files.comparison import compare_folders, in_words, write_comparison
+from trisect.files.decomposition import write_decomposition
+from trisect.files.rates import rates_in_words
 from trisect.layout import Layout, RunLayout
 from trisect.prediction import prediction
-from trisect.rates_files import rates_in_words
 
 SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
 SHOWN_EFFICIENCIES = ("load_balance", "comm_efficiency", "parallel_efficiency")
@@ -118,7 +118,7 @@ def _study_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _study(arguments: argparse.Namespace) -> None:
-    from trisect.study_files import write_study  # draws figures: half a second that other commands need not wait for
+    from trisect.files.study import write_study  # draws figures: half a second that other commands need not wait for
 
     begun = time.monotonic()
     table = write_study(arguments.config, arguments.out, arguments.captions)

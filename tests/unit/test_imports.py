@@ -10,8 +10,9 @@ SOURCE = Path(__file__).parents[2] / "src" / "trisect"
 FLOORS = [
     {"errors", "layout", "lock", "record", "settings", "tables", "workload"},
     {"config", "trace", "analysis"},
-    {"comm", "report", "bench", "decomposition_files", "comparison_files", "timeline_files"},
-    {"launch", "outlook", "cli", "prediction", "rates_files", "report_files", "study_files"},
+    {"comm", "report", "bench"},
+    {"files", "launch", "outlook", "prediction"},
+    {"cli"},
 ]
 ROOMS = {
     "torch": {"bench"},

@@ -102,7 +102,7 @@ rule report:
 
 
 onerror:
-    from trisect.report_files import write_report
+    from trisect.files.report import write_report
 
     try:
         missing = write_report(SWEEP, LAYOUT, CAPTIONS).missing

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.comparison_files import compare_folders, in_words, write_comparison
 from trisect.errors import shown
+from trisect.files.comparison import compare_folders, in_words, write_comparison
 
 snakemake: Snakemake  # Snakemake puts it there
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.decomposition_files import of_run, write_decomposition
 from trisect.errors import shown
+from trisect.files.decomposition import of_run, write_decomposition
 from trisect.layout import RunLayout
 from trisect.record import RunRecord
 

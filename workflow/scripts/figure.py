@@ -7,9 +7,9 @@ from snakemake.iocontainers import Snakemake
 
 from trisect.config import load
 from trisect.errors import shown
+from trisect.files.report import ranks_of
 from trisect.layout import Layout
 from trisect.report import figures
-from trisect.report_files import ranks_of
 
 snakemake: Snakemake  # Snakemake puts it there
 

@@ -6,8 +6,8 @@ from snakemake.iocontainers import Snakemake
 
 from trisect.config import load
 from trisect.errors import shown
+from trisect.files.report import write_report
 from trisect.layout import Layout
-from trisect.report_files import write_report
 
 snakemake: Snakemake  # Snakemake puts it there
 

@@ -8,8 +8,8 @@ import yaml
 
 from trisect.comm.bytes import bytes_sent
 from trisect.comm.model import algorithm, predict
-from trisect.rates_files import rates_in_words
-from trisect.study_files import write_study
+from trisect.files.rates import rates_in_words
+from trisect.files.study import write_study
 
 REPOSITORY = Path(__file__).parents[3]
 PUBLISHED = yaml.safe_load(Path(__file__).with_name("published_v100.yaml").read_text())

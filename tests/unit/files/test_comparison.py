@@ -7,9 +7,9 @@ from known import job_of
 
 from trisect import cli
 from trisect.analysis.compare import COMPARISON
-from trisect.comparison_files import compare_folders
-from trisect.decomposition_files import write_decomposition
 from trisect.errors import TrisectError
+from trisect.files.comparison import compare_folders
+from trisect.files.decomposition import write_decomposition
 from trisect.layout import Layout, RunLayout
 from trisect.trace.writer import write_job
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from trisect.analysis import scaling
-from trisect.comparison_files import compare_folders
 from trisect.config import Sweep
 from trisect.errors import TrisectError
+from trisect.files.comparison import compare_folders
 from trisect.layout import Layout, RunLayout
 from trisect.record import RunRecord
 from trisect.report import figures, heat, page
@@ -97,7 +97,7 @@ def write_report(
         drawings: the figures as SVG, by name; None draws them.
 
     Raises:
-        TrisectError: as for `standing`, and for `comparison_files.compare_folders` where the settings name `against`.
+        TrisectError: as for `standing`, and for `comparison.compare_folders` where the settings name `against`.
     """
     found = standing(sweep, layout)
     against = sweep.settings.against

@@ -13,10 +13,10 @@ from trisect.analysis import scaling
 from trisect.comm.model import Problem, links_of, problem
 from trisect.comm.simulate import job, nccl_log
 from trisect.config import load_experiments, load_machine, load_study
-from trisect.decomposition_files import annotated, write_all, write_decomposition
+from trisect.files.decomposition import annotated, write_all, write_decomposition
+from trisect.files.report import Standing, ranks_of
 from trisect.layout import Layout
 from trisect.report import figures, page
-from trisect.report_files import Standing, ranks_of
 from trisect.settings import Links, Machine, Study
 from trisect.tables import SCALING
 from trisect.trace.writer import write_job
