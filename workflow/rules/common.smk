@@ -32,3 +32,19 @@ def files_of(experiment, name):
     return [
         getattr(LAYOUT.run(experiment, gpus), name) for gpus in SWEEP.counts(experiment)
     ]
+
+
+# What an earlier sweep left, where the settings name one to compare with.
+AGAINST = SWEEP.settings.against
+EARLIER = [run.iterations for run in Layout(Path(AGAINST)).runs()] if AGAINST else []
+
+
+def both_sweeps(wildcards):
+    """The runs of this sweep and of the earlier one."""
+    if not EARLIER:
+        found = f"no run in {AGAINST!r}" if AGAINST else "not set"
+        raise SystemExit(
+            f"trisect: against: {found}; "
+            "name an earlier sweep's results: snakemake compare --config against=FOLDER"
+        )
+    return EARLIER + [LAYOUT.run(run.name, run.gpus).iterations for run in SWEEP.runs()]

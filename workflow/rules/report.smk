@@ -50,22 +50,6 @@ rule timeline:
         "../scripts/timeline.py"
 
 
-# What an earlier sweep left, where the settings name one to compare with.
-AGAINST = SWEEP.settings.against
-EARLIER = [run.iterations for run in Layout(Path(AGAINST)).runs()] if AGAINST else []
-
-
-def both_sweeps(wildcards):
-    """The runs of this sweep and of the earlier one."""
-    if not EARLIER:
-        found = f"no run in {AGAINST!r}" if AGAINST else "not set"
-        raise SystemExit(
-            f"trisect: against: {found}; "
-            "name an earlier sweep's results: snakemake compare --config against=FOLDER"
-        )
-    return EARLIER + [LAYOUT.run(run.name, run.gpus).iterations for run in SWEEP.runs()]
-
-
 rule compare:
     """Compare this sweep with an earlier one, before and after a change."""
     input:
