@@ -55,6 +55,12 @@ def _decompose(arguments: argparse.Namespace) -> None:
     print(f"wrote {out.decomposition}, {', '.join(path.name for path in others)}")
 
 
+def _config_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
+    )
+
+
 def _predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "What the model in docs/model.md makes of an experiment at counts that nobody has run: compute, transfer, wait"
@@ -66,9 +72,7 @@ def _predict_arguments(parser: argparse.ArgumentParser) -> None:
         "--gpus", metavar="N", type=int, nargs="+", help="counts (default: powers of two from the smallest to 1,024)"
     )
     parser.add_argument("--sections", action="store_true", help="a row for each section too, not only for all together")
-    parser.add_argument(
-        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
-    )
+    _config_argument(parser)
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -87,9 +91,7 @@ def _rates_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("results", metavar="DIR", type=Path, help="an experiment's folder, results/EXPERIMENT")
     parser.add_argument("--machine", metavar="NAME", required=True, help="the file of config/machines/ that it ran on")
-    parser.add_argument(
-        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
-    )
+    _config_argument(parser)
 
 
 def _rates(arguments: argparse.Namespace) -> None:
@@ -102,9 +104,7 @@ def _study_arguments(parser: argparse.ArgumentParser) -> None:
         "The published study from the model in docs/model.md: every run's traces are made up, then read like measured"
         " ones. Measures nothing; what it writes says so."
     )
-    parser.add_argument(
-        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
-    )
+    _config_argument(parser)
     parser.add_argument(
         "--captions",
         metavar="DIR",

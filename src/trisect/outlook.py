@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 from trisect.config import Run
 from trisect.errors import TrisectError
+from trisect.host import usable_cores
 from trisect.settings import Machine
 
 
@@ -39,7 +39,7 @@ def cores_of_a_host(machine: Machine) -> int:
     """As the machine's file says, else those that this process may use."""
     if machine.cores_per_node is not None:
         return machine.cores_per_node
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(usable_cores())
 
 
 def require_device(machine: Machine) -> None:

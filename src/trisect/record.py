@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trisect.errors import TrisectError
+from trisect.host import write_whole
 
 
 class _Closed(BaseModel):
@@ -80,9 +81,7 @@ class RunRecord(_Closed):
 
     def write(self, path: Path) -> None:
         """Write as JSON, whole or not at all."""
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(self.model_dump_json(indent=2) + "\n")
-        partial.replace(path)
+        write_whole(path, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> RunRecord:

@@ -1,26 +1,24 @@
 """Public traces that cannot be decomposed: refused, never believed."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from samples import SAMPLES, needs_samples
 
 from trisect.analysis import decompose
 from trisect.errors import TrisectError
 from trisect.trace import read_job
 
-FOLDER = Path(os.environ.get("TRISECT_SAMPLE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no sample traces; set TRISECT_SAMPLE_TRACES")
+pytestmark = needs_samples
 
 
 def test_one_rank_of_two():
     with pytest.raises(TrisectError, match="collectives of 2 ranks, but traces of 1"):
-        decompose(read_job([FOLDER / "ddp_nccl_rank0_of_2.json.gz"], workers=1))
+        decompose(read_job([SAMPLES / "ddp_nccl_rank0_of_2.json.gz"], workers=1))
 
 
 def test_sampled_events_do_not_pair_by_order():
-    trace = read_job([FOLDER / f"sampled_rank{rank}_of_128.json.gz" for rank in (0, 1)], workers=1)
+    trace = read_job([SAMPLES / f"sampled_rank{rank}_of_128.json.gz" for rank in (0, 1)], workers=1)
     with pytest.raises(TrisectError, match="collectives of 128 ranks, but traces of 2"):
         decompose(trace)
     # Even if these two were all there is: which events were sampled differs between them.

@@ -13,6 +13,7 @@ from importlib.metadata import version
 import torch
 
 from trisect.bench.device import describe
+from trisect.host import usable_cores
 from trisect.record import RankRecord
 
 _RECORDED_PREFIXES = (
@@ -30,9 +31,7 @@ _RECORDED_PREFIXES = (
 
 def host_and_cores() -> tuple[str, set[int]]:
     """This host and the cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return socket.gethostname(), os.sched_getaffinity(0)
-    return socket.gethostname(), set(range(os.cpu_count() or 1))
+    return socket.gethostname(), usable_cores()
 
 
 def cores_by_host(ranks: Iterable[tuple[str, set[int]]]) -> dict[str, int]:

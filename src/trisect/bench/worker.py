@@ -23,6 +23,7 @@ from trisect.bench.memory import PeakMemory
 from trisect.bench.solver import Solver, build
 from trisect.config import Run
 from trisect.errors import TrisectError
+from trisect.host import write_whole
 from trisect.layout import RunLayout
 from trisect.record import Correctness, Profiling, RankRecord, RunRecord
 
@@ -99,9 +100,7 @@ class Progress:
 
     def __call__(self, state: str) -> None:
         if self.path is not None:
-            partial = self.path.with_name(self.path.name + ".partial")
-            partial.write_text(state)
-            partial.replace(self.path)
+            write_whole(self.path, state)
 
 
 def gather(mine: T, world_size: int) -> list[T]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from trisect.analysis.compare import BETTER, LEAST, METRICS, NOISE, UNKNOWN, WORSE, Comparison, Run, compare
 from trisect.errors import TrisectError
+from trisect.host import write_whole
 from trisect.layout import Layout, RunLayout
 from trisect.record import RunRecord
 from trisect.tables import TOTAL
@@ -61,10 +62,8 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
     Raises:
         TrisectError: it cannot be written.
     """
-    partial = path.with_name(path.name + ".partial")
     try:
-        comparison.table.to_csv(partial, index=False)
-        partial.replace(path)
+        write_whole(path, comparison.table.to_csv(index=False))
     except OSError as error:
         raise TrisectError(f"{path}: cannot write there ({error.strerror}); choose another file") from None
 

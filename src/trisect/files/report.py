@@ -12,6 +12,7 @@ from trisect.analysis import scaling
 from trisect.config import Sweep
 from trisect.errors import TrisectError
 from trisect.files.comparison import compare_folders
+from trisect.host import write_whole
 from trisect.layout import Layout, RunLayout
 from trisect.record import RunRecord
 from trisect.report import figures, heat, page
@@ -113,9 +114,7 @@ def write_report(
         comparison=comparison,
         timelines=_timelines(layout, found.scaling),
     )
-    partial = layout.report.with_name(layout.report.name + ".partial")
-    partial.write_text(html)
-    partial.replace(layout.report)
+    write_whole(layout.report, html)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trisect.analysis.timeline import timeline
+from trisect.host import write_whole
 from trisect.layout import RunLayout
 from trisect.record import RunRecord
 from trisect.report import chrome_trace
@@ -20,6 +21,4 @@ def write_timeline(run: RunLayout) -> None:
     found = timeline(read_job(run.traces, sections=record.sections))
     svg = drawing.draw(found, record.experiment, record.gpus)
     chrome_trace.write(found, run.timeline, experiment=record.experiment, ranks=record.gpus)
-    partial = run.timeline_drawing.with_name(run.timeline_drawing.name + ".partial")
-    partial.write_text(svg)
-    partial.replace(run.timeline_drawing)
+    write_whole(run.timeline_drawing, svg)

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from trisect.host import write_whole
+
 Status = Literal["running", "ok", "raised", "exited", "killed", "stopped", "refused"]
 """exited: left by an exit code, without returning; stopped: ended by the launcher or SLURM, so not to blame;
 refused: never started, because the place it was given is wrong."""
@@ -39,9 +41,7 @@ class Outcome(BaseModel):
 
     def write(self, path: Path) -> None:
         """Write whole or not at all."""
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(self.model_dump_json() + "\n")
-        partial.replace(path)
+        write_whole(path, self.model_dump_json() + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Outcome | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import submitit
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from trisect.host import usable_cores, write_whole
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,7 @@ class Rendezvous(BaseModel):
 
     def write(self, path: Path) -> None:
         """Write whole or not at all."""
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(self.model_dump_json())
-        partial.replace(path)
+        write_whole(path, self.model_dump_json())
 
     @classmethod
     def read(cls, path: Path) -> Rendezvous | None:
@@ -101,7 +100,6 @@ def reserve_port() -> socket.socket:
 
 def cores_of_rank(variables: Mapping[str, str], local_world_size: int) -> int:
     """Cores of this host that the job's ranks share: what SLURM gave to each task, never more than there are."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    available = len(affinity(0)) if affinity else os.cpu_count() or 1
+    available = len(usable_cores())
     per_task = variables.get("SLURM_CPUS_PER_TASK")
     return min(available, int(per_task) * local_world_size) if per_task else available

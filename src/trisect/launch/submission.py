@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
 from trisect.errors import TrisectError
+from trisect.host import write_whole
 from trisect.launch import queue, results
 from trisect.launch.environment import cleaned
 from trisect.launch.job import Job, JobFolder
@@ -41,9 +42,7 @@ class Submission(BaseModel):
 
     def write(self, path: Path) -> None:
         """Write whole or not at all."""
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(self.model_dump_json() + "\n")
-        partial.replace(path)
+        write_whole(path, self.model_dump_json() + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Submission | None:

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from trisect.analysis.timeline import COMPUTE, TRANSFER, WAIT, Timeline
+from trisect.host import write_whole
 from trisect.report import numbers
 
 Event = dict[str, Any]
@@ -50,9 +51,7 @@ def write(timeline: Timeline, path: Path, **about: object) -> None:
     """
     residual = None if pd.isna(timeline.residual_s) else timeline.residual_s
     content = {"traceEvents": events(timeline), "otherData": {**about, "clock_residual_s": residual}}
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0))
-    partial.replace(path)
+    write_whole(path, gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0))
 
 
 def _names(pid: int, name: str, ranks: list[int]) -> Iterator[Event]:

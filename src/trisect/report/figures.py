@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from trisect.errors import TrisectError
+from trisect.host import write_whole
 from trisect.report import bars, heat, numbers, series, style, svg
 from trisect.tables import SCALING, TOTAL
 
@@ -234,9 +235,7 @@ def save(name: str, table: pd.DataFrame, path: Path) -> None:
     Raises:
         TrisectError: as `draw`.
     """
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(draw(name, table), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, draw(name, table))
 
 
 def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:

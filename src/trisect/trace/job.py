@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 import threading
 from collections import Counter
@@ -19,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from trisect.errors import TrisectError
+from trisect.host import usable_cores
 from trisect.tables import COLLECTIVES, READINGS, SECTIONS, Trace, as_table
 from trisect.trace.rank import RankTables, read_rank
 
@@ -78,7 +78,7 @@ def _read_all(
     paths: list[Path], sections: Sequence[str] | None, iteration: str, workers: int | None
 ) -> list[RankTables]:
     read = partial(read_rank, sections=sections, iteration=iteration)
-    workers = min(workers or len(os.sched_getaffinity(0)), len(paths))
+    workers = min(workers or len(usable_cores()), len(paths))
     if workers == 1 or sum(_text_bytes(path) for path in paths) < WORTH_A_PROCESS:
         return [read(path) for path in paths]
     largest_first = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trisect.host import write_whole
 from trisect.trace.truth import Job, Played, PlayedIteration, PlayedSection, per_rank, play
 
 BASE_NS = 1_790_000_000_000_000_000
@@ -106,10 +107,8 @@ def write_job(job: Job, folder: Path, *, compress: bool = True) -> list[Path]:
     paths = []
     for rank in range(job.world_size):
         path = folder / f"rank-{rank:04d}.json{'.gz' if compress else ''}"
-        partial = path.with_name(path.name + ".partial")
         text = trace_of_rank(job, played, rank).encode()
-        partial.write_bytes(gzip.compress(text, compresslevel=1, mtime=0) if compress else text)
-        partial.replace(path)
+        write_whole(path, gzip.compress(text, compresslevel=1, mtime=0) if compress else text)
         paths.append(path)
     return paths
 

@@ -1,14 +1,9 @@
 """Traces that torch wrote: of a small gloo job made here, and public NCCL ones where they are at hand."""
 
-import os
-from pathlib import Path
-
 import pytest
+from samples import SAMPLES, needs_samples
 
 from trisect.trace import read_job
-
-SAMPLES = Path(os.environ.get("TRISECT_SAMPLE_TRACES", Path(__file__).parents[4] / "shared" / "traces"))
-needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="no sample traces; set TRISECT_SAMPLE_TRACES")
 
 
 def gloo_rank(rank, world_size, folder):
