@@ -12,7 +12,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from trisect.errors import TrisectError
-from trisect.settings import Closed, Count, Experiment, Iterations, Machine, Settings, Size, Study, nearest
+from trisect.settings import Closed, Count, Experiment, Iterations, Machine, Settings, Size, nearest
+from trisect.studied import Study
 from trisect.workload import load_balance_bound
 
 

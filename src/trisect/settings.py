@@ -1,14 +1,12 @@
 """The configuration files, key by key: the only place that states a key, its default and its meaning.
 
-workflow/schemas/ is written from these models by `make schemas`, for editors to complete and check against.
+config/study.yaml is in studied.py. workflow/schemas/ is written from these models by `make schemas`.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, field_validator, model_validator
@@ -249,57 +247,3 @@ class Machine(Closed):
                 f"gpus: {gpus} needs {nodes} nodes of {per_node}, the machine has {self.nodes}; "
                 f"use at most {self.nodes * per_node}"
             )
-
-
-class Work(Closed):
-    """What the model knows of one section of one iteration. Seconds are for one GPU."""
-
-    tiles_s: float = Field(default=0, ge=0)
-    """All tiles, one after the other."""
-    operators_s: float = Field(default=0, ge=0)
-    """All operators, one after the other."""
-    repeated_s: float = Field(default=0, ge=0)
-    """What every rank does, whatever it holds."""
-    image_all_reduces: Count = 1
-    """all_reduces of the whole image."""
-    other_all_reduces: Natural = 0
-    """All other all_reduces, of parameter gradients and scalars."""
-    other_bytes: Natural = 0
-    """Payload of those others together."""
-
-
-class StudiedExperiment(Closed):
-    """What the model knows of one experiment besides its own file."""
-
-    image_bytes: Count | None = None
-    """Payload of an image all_reduce; null: the image in its file, 4 bytes a value."""
-    sections: dict[str, Work]
-    """By section name, in the order of an iteration."""
-
-
-class Study(Closed):
-    """config/study.yaml: the constants of the model, and what `make study` makes of them."""
-
-    machine: str
-    """A file of config/machines/ that has `links`."""
-    size: str
-    """A key of `sizes` in each experiment's file."""
-    gpus: list[Count] = Field(min_length=1)
-    """World sizes to simulate."""
-    iterations: Count = 10
-    """Iterations of each simulated run."""
-    seed: int = 0
-    """Of the jitter."""
-    experiments: dict[str, StudiedExperiment]
-    """By name, as in config/experiments/."""
-
-
-def schemas() -> dict[str, dict[str, object]]:
-    """JSON schema of each kind of configuration file, by name."""
-    return {model.__name__.lower(): model.model_json_schema() for model in (Settings, Experiment, Machine, Study)}
-
-
-if __name__ == "__main__":
-    for name, schema in schemas().items():
-        target = Path("workflow/schemas") / f"{name}.schema.json"
-        target.write_text(json.dumps(schema, indent=2, sort_keys=True) + "\n")

@@ -9,7 +9,7 @@ import yaml
 
 from trisect.config import Sweep, load, load_machine, load_study
 from trisect.errors import TrisectError
-from trisect.settings import schemas
+from trisect.schemas import schemas
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"

@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "trisect"
 
 FLOORS = [
-    {"errors", "host", "layout", "lock", "record", "settings", "tables", "workload"},
+    {"errors", "host", "layout", "lock", "record", "schemas", "settings", "studied", "tables", "workload"},
     {"config", "trace", "analysis"},
     {"comm", "report", "bench"},
     {"files", "launch", "outlook", "prediction"},

@@ -16,7 +16,8 @@ import pandas as pd
 from trisect.analysis.pop import efficiencies, ratio
 from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent, steps
 from trisect.errors import TrisectError
-from trisect.settings import Experiment, Links, Machine, StudiedExperiment, Work
+from trisect.settings import Experiment, Links, Machine
+from trisect.studied import StudiedExperiment, Work
 from trisect.tables import TOTAL
 
 Values = npt.NDArray[np.float64]

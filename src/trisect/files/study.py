@@ -17,7 +17,8 @@ from trisect.files.decomposition import annotated, write_all, write_decompositio
 from trisect.files.report import Standing, ranks_of
 from trisect.layout import Layout
 from trisect.report import figures, page
-from trisect.settings import Links, Machine, Study
+from trisect.settings import Links, Machine
+from trisect.studied import Study
 from trisect.tables import SCALING
 from trisect.trace.writer import write_job
 from trisect.workload import load_balance_bound

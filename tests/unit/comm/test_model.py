@@ -24,7 +24,8 @@ from trisect.comm.model import (
 from trisect.comm.model import times as section_times
 from trisect.config import load_experiments
 from trisect.errors import TrisectError
-from trisect.settings import Links, Machine, StudiedExperiment, Work
+from trisect.settings import Links, Machine
+from trisect.studied import StudiedExperiment, Work
 
 LINKS = Links(pair_gb_per_s=10, network_gb_per_s={"ring": 2, "tree": 4}, tree_nodes=[2], step_us=0)
 MACHINE = Machine(launcher="slurm", device="cuda", backend="nccl", gpus_per_node=4, links=LINKS)
