@@ -119,6 +119,15 @@ class Layout:
         """tables.SCALING of one experiment."""
         return self.root / experiment / "scaling.csv"
 
+    def rates(self, experiment: str) -> Path:
+        """comm.rates.TABLE of one experiment."""
+        return self.root / experiment / "rates.csv"
+
+    @property
+    def fits(self) -> Path:
+        """What `snakemake probe` found of each count's collectives: latency and rate."""
+        return self.root / "probe" / "fits.csv"
+
     def figure(self, name: str) -> Path:
         """One figure over all experiments, as SVG."""
         return self.root / "figures" / f"{name}.svg"

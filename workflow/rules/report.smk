@@ -6,6 +6,26 @@ CAPTIONS = {
 FIGURES = [name for name in CAPTIONS if name != "timeline"]  # that one is drawn per run
 
 
+rule rates:
+    """Hold one experiment's measured transfers against bytes over a rate."""
+    input:
+        scaling=LAYOUT.scaling("{experiment}"),
+        collectives=lambda wildcards: files_of(wildcards.experiment, "collectives"),
+    output:
+        LAYOUT.rates("{experiment}"),
+    log:
+        LAYOUT.rates("{experiment}").with_suffix(".log"),
+    params:
+        machine=SWEEP.machine.model_dump_json(
+            include={"launcher", "gpus_per_node", "links"}
+        ),
+        # As a parameter and no input: a report takes what a probe left, and starts none.
+        fits=LAYOUT.fits.read_text() if LAYOUT.fits.exists() else "",
+        version=__version__,
+    script:
+        "../scripts/rates.py"
+
+
 rule figure:
     """Draw one figure over all experiments."""
     input:

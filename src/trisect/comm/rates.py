@@ -29,6 +29,17 @@ RATES = (
 )
 """Columns of `implied`."""
 
+TABLE = (
+    "experiment",
+    *RATES,
+    "probed_gb_per_s",  # what results/probe/fits.csv has for that count and reading; NaN where it has none
+    "hidden_s",  # communication under compute, which transfer_s leaves out
+    "iterations",
+    "oversubscribed",
+    "cut_lines",  # of the run's NCCL logs, left out
+)
+"""Columns of rates.csv."""
+
 
 def implied(
     scaling: pd.DataFrame,
@@ -65,6 +76,19 @@ def implied(
     same = table.sort_values("gpus").groupby(["section", "route", apart.rename("apart"), "reading"])
     fitted = same["gb_per_s"].transform("first")
     return table.assign(fitted_at=same["gpus"].transform("first"), off=fitted / table["gb_per_s"] - 1)
+
+
+def probed(rates: pd.DataFrame, fits: pd.DataFrame | None) -> pd.Series:
+    """For each row of RATES, the rate that the probe found for its count and reading: the fastest protocol's; or NaN.
+
+    Args:
+        rates: RATES.
+        fits: results/probe/fits.csv; None where nothing was probed.
+    """
+    if fits is None:
+        return pd.Series(float("nan"), index=rates.index)
+    fastest = fits.groupby(["gpus", "reading"])["gb_per_s"].max()
+    return pd.Series(fastest.reindex(pd.MultiIndex.from_frame(rates[["gpus", "reading"]])).to_numpy(), rates.index)
 
 
 def _of_machine(links: Links | None, gpus: int, reading: Algorithm, across: bool) -> float:

@@ -1,4 +1,4 @@
-"""What `trisect rates` says: an experiment's results folder and its NCCL logs to implied rates."""
+"""From an experiment's results folder and its NCCL logs to implied rates: the table, rates.csv, `trisect rates`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,45 @@ from pathlib import Path
 
 import pandas as pd
 
-from trisect.comm.nccl_log import UNKNOWN, algorithm_for, read_tuning
-from trisect.comm.rates import implied
+from trisect.comm.nccl_log import algorithm_for, read_tuning
+from trisect.comm.rates import TABLE, implied, probed
 from trisect.errors import TrisectError
+from trisect.host import write_whole
 from trisect.layout import Layout, RunLayout
 from trisect.outlook import ranks_on_a_host
+from trisect.report.rates import sentences
 from trisect.settings import Machine
+
+
+def rates_of(layout: Layout, experiment: str, machine: Machine) -> pd.DataFrame:
+    """comm.rates.TABLE of one experiment, beside the machine's rates and, where results/probe/ stands, the probed ones.
+
+    Raises:
+        TrisectError: there is no scaling.csv, or a log is of another run.
+    """
+    scaling = _table(layout.scaling(experiment), "run the sweep")
+    counts = sorted(int(n) for n in scaling["gpus"].unique())
+    algorithms: dict[tuple[str, int], str] = {}
+    cut = {}
+    for gpus in counts:
+        found, cut[gpus] = _algorithms(layout.run(experiment, gpus), gpus)
+        algorithms |= found
+    table = implied(scaling, {gpus: ranks_on_a_host(gpus, machine) for gpus in counts}, algorithms, machine.links)
+    fits = _table(layout.fits, "run snakemake probe again") if layout.fits.exists() else None
+    beside = scaling[["section", "gpus", "hidden_s", "iterations", "oversubscribed"]]
+    table = table.assign(experiment=experiment, probed_gb_per_s=probed(table, fits), cut_lines=table["gpus"].map(cut))
+    return table.merge(beside, on=["section", "gpus"], how="left")[list(TABLE)]
+
+
+def write_rates(layout: Layout, experiment: str, machine: Machine) -> pd.DataFrame:
+    """Write rates.csv of one experiment, without a row where nothing moves a known payload; returns the table.
+
+    Raises:
+        TrisectError: as `rates_of`.
+    """
+    table = rates_of(layout, experiment, machine)
+    write_whole(layout.rates(experiment), table.to_csv(index=False))
+    return table
 
 
 def rates_in_words(results: Path, machine: Machine) -> list[str]:
@@ -22,28 +55,24 @@ def rates_in_words(results: Path, machine: Machine) -> list[str]:
         machine: what it ran on.
 
     Raises:
-        TrisectError: there is no scaling.csv, or nothing in it moves known bytes, or a log is of another run.
+        TrisectError: as `rates_of`, or nothing in the table moves known bytes.
     """
     layout = Layout(results.parent)
-    path = layout.scaling(results.name)
-    try:
-        scaling = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise TrisectError(f"{path}: not readable as a table ({' '.join(str(error).split())}); run the sweep") from None
-    counts = sorted(int(n) for n in scaling["gpus"].unique())
-    algorithms: dict[tuple[str, int], str] = {}
-    notes = []
-    for gpus in counts:
-        found, cut = _algorithms(layout.run(results.name, gpus), gpus)
-        algorithms |= found
-        notes += [f"Note: {cut} lines of the NCCL logs at {gpus} GPUs were cut and are left out."] if cut else []
-    table = implied(scaling, {gpus: ranks_on_a_host(gpus, machine) for gpus in counts}, algorithms, machine.links)
+    table = rates_of(layout, results.name, machine)
     if table.empty:
+        path = layout.scaling(results.name)
         raise TrisectError(f"{path}: no section at 2 or more GPUs moves a known payload; measure such counts")
-    if (table["algorithm"] == UNKNOWN).any():
-        notes.append("Note: unknown: no NCCL log says which algorithm ran, so its rate is one of the two readings.")
-    shown = table.assign(off=table["off"].map("{:+.1%}".format))
-    return [*shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines(), *notes]
+    unknown = [name for name in ("machine_gb_per_s", "probed_gb_per_s") if table[name].isna().all()]
+    hidden = ["experiment", "hidden_s", "iterations", "oversubscribed", "cut_lines", *unknown]
+    shown = table.assign(off=table["off"].map("{:+.1%}".format)).drop(columns=hidden)
+    return [*shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines(), *sentences(table)]
+
+
+def _table(path: Path, remedy: str) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise TrisectError(f"{path}: not readable as a table ({' '.join(str(error).split())}); {remedy}") from None
 
 
 def _algorithms(run: RunLayout, gpus: int) -> tuple[dict[tuple[str, int], str], int]:

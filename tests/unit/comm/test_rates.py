@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from trisect import cli
-from trisect.comm.rates import RATES, implied
+from trisect.comm.rates import RATES, TABLE, implied, probed
+from trisect.config import load_machine
+from trisect.files.rates import write_rates
 from trisect.layout import Layout
 from trisect.settings import Links
 
@@ -19,7 +21,7 @@ def transfers(**seconds):
         {"section": "denoiser", "gpus": int(gpus[1:]), "payload_bytes": N, "transfer_s": s}
         for gpus, s in ({"n1": 0.0} | seconds).items()
     ]
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).assign(hidden_s=0.0, iterations=10, oversubscribed=False)
     return table.assign(transfer_s_lo=0.9 * table["transfer_s"], transfer_s_hi=1.25 * table["transfer_s"])
 
 
@@ -87,7 +89,45 @@ def test_the_log_of_a_run_decides(tmp_path, capsys):
     at_8 = [line.split() for line in printed.splitlines() if line.split()[1] == "8"]
     assert [line[3:5] for line in at_8] == [["tree", "tree"]]
     assert "1 lines of the NCCL logs at 8 GPUs were cut" in printed
-    assert "unknown: no NCCL log says" in printed  # of the other counts
+    assert "No NCCL log says which algorithm ran at 4, 16 and 32 GPUs" in printed
+
+
+def test_the_probed_rate_is_that_of_the_count_and_reading_by_the_fastest_protocol():
+    fits = pd.DataFrame(
+        [(8, "tree", 15.0), (8, "tree", 19.0), (8, "ring", 9.0), (16, "ring", 11.0)],
+        columns=["gpus", "reading", "gb_per_s"],
+    )
+    table = implied(MADE, PER_NODE, KNOWN)
+    beside = table.assign(probed=probed(table, fits)).drop_duplicates("gpus").set_index("gpus")["probed"]
+    assert beside.dropna().to_dict() == {8: 19.0, 16: 11.0}
+    assert probed(table, None).isna().all()
+
+
+def test_rates_csv_has_what_the_page_needs_and_the_probe_beside(tmp_path):
+    write(tmp_path, f"{N} Bytes -> Algo TREE proto SIMPLE channel{{Lo..Hi}}={{0..1}}\n{N} Bytes -> Al")
+    layout = Layout(tmp_path)
+    layout.fits.parent.mkdir()
+    pd.DataFrame({"gpus": [8], "reading": ["tree"], "gb_per_s": [21.0]}).to_csv(layout.fits)
+    written = write_rates(layout, "e", load_machine("v100", CONFIG))
+    table = pd.read_csv(layout.rates("e"))
+    pd.testing.assert_frame_equal(table, written, check_dtype=False)
+    assert tuple(table.columns) == TABLE
+    at_8 = table[table["gpus"] == 8].iloc[0]
+    assert at_8[["experiment", "algorithm", "machine_gb_per_s", "probed_gb_per_s", "cut_lines"]].tolist() == [
+        "e",
+        "tree",
+        17,
+        21,
+        1,
+    ]
+
+
+def test_where_nothing_moves_rates_csv_has_a_head_alone(tmp_path):
+    write(tmp_path)
+    layout = Layout(tmp_path)
+    transfers().to_csv(layout.scaling("e"))
+    assert write_rates(layout, "e", load_machine("v100", CONFIG)).empty
+    assert tuple(pd.read_csv(layout.rates("e")).columns) == TABLE
 
 
 def test_on_one_machine_every_rank_is_inside(tmp_path, capsys):

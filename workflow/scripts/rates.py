@@ -1,0 +1,16 @@
+"""Hold one experiment's measured transfers against bytes over a rate."""
+
+from pathlib import Path
+
+from snakemake.iocontainers import Snakemake
+
+from trisect.config import load
+from trisect.errors import shown
+from trisect.files.rates import write_rates
+from trisect.layout import Layout
+
+snakemake: Snakemake  # Snakemake puts it there
+
+with shown(Path(snakemake.log[0])):
+    sweep = load(snakemake.config, Path("config"))
+    write_rates(Layout(Path(sweep.settings.results)), snakemake.wildcards.experiment, sweep.machine)
