@@ -24,8 +24,8 @@ import yaml
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from trisect.bench.measure import iterate
+from trisect.bench.ranks import join
 from trisect.bench.solver import Inference, Solver, Training, build
-from trisect.bench.worker import join
 from trisect.config import Run, load
 
 
@@ -72,7 +72,7 @@ def measure(rank: int, ranks: int, port: int, run: Run, rounds: int, results: st
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank)}
     os.environ |= {"LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
-    with join(run) as ctx:
+    with join(run, run.seed) as ctx:
         solver = build(run, ctx)
 
         def worker() -> float:

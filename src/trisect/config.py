@@ -6,49 +6,59 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from trisect.errors import TrisectError
-from trisect.settings import Closed, Count, Experiment, Iterations, Machine, Settings, Size, nearest
+from trisect.settings import CHOSEN, Closed, Count, Experiment, Iterations, Machine, Settings, Size, nearest
 from trisect.studied import Study
 from trisect.workload import load_balance_bound
 
 
-class Run(Closed):
-    """One run: an experiment at one GPU count, with everything that its measurement depends on."""
+class Ranks(Closed):
+    """What every kind of launch has in common: its ranks, and what they join."""
 
-    name: str
     gpus: Count
-    size: str
-    experiment: Experiment
-    iterations: Iterations
-    seed: int
     device: str
     backend: str
     environment: dict[str, str]
     collective_timeout_s: int
+
+    def payload(self) -> str:
+        """This as JSON with sorted keys: the worker's input, and what its measurement is rerun for."""
+        return json.dumps(self.content(), sort_keys=True)
+
+    def content(self) -> dict[str, Any]:
+        """What the payload holds."""
+        return self.model_dump(mode="json")
+
+    def sha256(self) -> str:
+        """Hash of the payload; all ranks must agree on it."""
+        return hashlib.sha256(self.payload().encode()).hexdigest()
+
+
+class Run(Ranks):
+    """One run: an experiment at one GPU count, with everything that its measurement depends on."""
+
+    name: str
+    size: str
+    experiment: Experiment
+    iterations: Iterations
+    seed: int
 
     @property
     def problem_size(self) -> Size:
         """The size measured."""
         return self.experiment.sizes[self.size]
 
-    def payload(self) -> str:
-        """The run as JSON with sorted keys: the worker's input, and what its measurement is rerun for.
-
-        Of the experiment's sizes only those that are used are in it, so that editing another reruns nothing.
-        """
+    def content(self) -> dict[str, Any]:
+        """Of the experiment's sizes only those that are used, so that editing another reruns nothing."""
         used = {self.size, self.problem_size.check_at}
-        content = self.model_dump(mode="json")
+        content = super().content()
         content["experiment"]["sizes"] = {k: v for k, v in content["experiment"]["sizes"].items() if k in used}
-        return json.dumps(content, sort_keys=True)
-
-    def sha256(self) -> str:
-        """Hash of the payload; all ranks must agree on it."""
-        return hashlib.sha256(self.payload().encode()).hexdigest()
+        return content
 
     def bounds(self) -> dict[str, float]:
         """Best load balance that whole pieces allow, per kind of piece."""
@@ -56,6 +66,23 @@ class Run(Closed):
             "tiles": load_balance_bound(self.problem_size.tiles, self.gpus),
             "operators": load_balance_bound(self.experiment.operators, self.gpus),
         }
+
+
+class ProbeRun(Ranks):
+    """All_reduces of many sizes at one GPU count, with one algorithm."""
+
+    algorithm: str
+    """CHOSEN by the backend, or one that NCCL is told to take."""
+    smallest_bytes: int
+    largest_bytes: int
+    repetitions: int
+    seconds: float
+
+    @property
+    def payload_bytes(self) -> list[int]:
+        """Sizes asked for, ascending: powers of two times the smallest."""
+        doublings = (self.largest_bytes // self.smallest_bytes).bit_length()
+        return [self.smallest_bytes << k for k in range(doublings)]
 
 
 class Sweep(Closed):
@@ -86,17 +113,49 @@ class Sweep(Closed):
                 f"gpus: {experiment} at size {self.settings.size} does not fit on {gpus}; use {least} or more"
             )
         return Run(
+            **self._ranks(gpus),
             name=experiment,
-            gpus=gpus,
             size=self.settings.size,
             experiment=chosen,
             iterations=self.settings.iterations,
             seed=self.settings.seed,
-            device=self.machine.device,
-            backend=self.machine.backend,
-            environment=self.machine.environment,
-            collective_timeout_s=self.machine.collective_timeout_s,
         )
+
+    def probe(self, gpus: int, algorithm: str) -> ProbeRun:
+        """The probe of one count, in the sweep or not.
+
+        Args:
+            gpus: ranks.
+            algorithm: CHOSEN, or one that NCCL is told to take, in the environment of every rank.
+
+        Raises:
+            TrisectError: a count the machine cannot take, or a backend that takes no such order.
+        """
+        self.machine.check_count(gpus)
+        ranks = self._ranks(gpus)
+        if algorithm != CHOSEN:
+            if self.machine.backend != "nccl":
+                raise TrisectError(
+                    f"probe: NCCL alone can be told to take a {algorithm}, the machine's backend is"
+                    f" {self.machine.backend}; probe {CHOSEN} instead"
+                )
+            ranks["environment"] = self.machine.environment | {"NCCL_ALGO": algorithm.capitalize()}
+        return ProbeRun(**ranks, algorithm=algorithm, **self.machine.probe.model_dump(exclude={"algorithms"}))
+
+    def probes(self) -> list[ProbeRun]:
+        """Every probe of the sweep's counts: with the algorithm that is chosen, and with those the machine asks for."""
+        algorithms = (CHOSEN, *self.machine.probe.algorithms)
+        return [self.probe(n, algorithm) for n in sorted(self.settings.gpus) for algorithm in algorithms]
+
+    def _ranks(self, gpus: int) -> dict[str, Any]:
+        machine = self.machine
+        return {
+            "gpus": gpus,
+            "device": machine.device,
+            "backend": machine.backend,
+            "environment": machine.environment,
+            "collective_timeout_s": machine.collective_timeout_s,
+        }
 
     def weights(self, experiment: str) -> list[str]:
         """The experiment's file of denoiser weights, if it names one."""

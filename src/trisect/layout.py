@@ -101,6 +101,16 @@ class RunLayout:
 
 
 @dataclass(frozen=True)
+class ProbeLayout(RunLayout):
+    """Files of one probe, below results/probe/gpus-{n}/{algorithm}/; of a run's it has the record and the logs."""
+
+    @property
+    def all_reduce(self) -> Path:
+        """tables.ALL_REDUCE."""
+        return self.folder / "all_reduce.csv"
+
+
+@dataclass(frozen=True)
 class Layout:
     """The results folder."""
 
@@ -123,9 +133,13 @@ class Layout:
         """comm.rates.TABLE of one experiment."""
         return self.root / experiment / "rates.csv"
 
+    def probe(self, gpus: int | str, algorithm: str) -> ProbeLayout:
+        """The files of one probe; both may be Snakemake wildcards."""
+        return ProbeLayout(self.root / "probe" / f"gpus-{gpus}" / algorithm)
+
     @property
     def fits(self) -> Path:
-        """What `snakemake probe` found of each count's collectives: latency and rate."""
+        """comm.alpha_beta.FITS: latency and rate of every count's all_reduces, by `snakemake probe`."""
         return self.root / "probe" / "fits.csv"
 
     def figure(self, name: str) -> Path:

@@ -1,8 +1,9 @@
-"""What one run ran on, and how far to trust it: results/{experiment}/gpus-{n}/run.json."""
+"""What one run or probe ran on, and how far to trust it: run.json in its folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,8 +15,8 @@ class _Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RankRecord(_Closed):
-    """Where one rank ran and what it held."""
+class RankPlace(_Closed):
+    """Where one rank ran."""
 
     rank: int
     local_rank: int
@@ -25,6 +26,11 @@ class RankRecord(_Closed):
     device_uuid: str | None = Field(description="distinct for every rank on CUDA; null on CPU")
     cores: int = Field(description="cores this process may run on")
     threads: int = Field(description="threads of torch's intra-op pool")
+
+
+class RankRecord(RankPlace):
+    """And what it held."""
+
     tiles: int
     operators: int
     peak_memory_bytes: dict[str, int] = Field(description="per section; device memory on CUDA, resident on CPU")
@@ -47,15 +53,13 @@ class Profiling(_Closed):
     price: float = Field(description="median of the first over median of the second")
 
 
-class RunRecord(_Closed):
-    """One run: an experiment at one GPU count."""
+class Provenance(_Closed):
+    """What a launch of any kind ran on."""
 
-    experiment: str
+    WHAT: ClassVar[str] = "record"
+
     gpus: int
-    size: str
-    mode: str = Field(description="inference or training")
-    sections: list[str]
-    config: dict[str, object] = Field(description="the resolved parameters of the run; params of its rule")
+    config: dict[str, object] = Field(description="the resolved parameters; params of its rule")
     config_sha256: str
     launcher: str
     job_id: str
@@ -67,6 +71,37 @@ class RunRecord(_Closed):
     environment: dict[str, str] = Field(description="NCCL_*, GLOO_* and thread variables as rank 0 saw them")
     hosts: dict[str, int] = Field(description="host name to its number of cores")
     oversubscribed: bool = Field(description="some host ran more CPU ranks than it has cores")
+
+    def write(self, path: Path) -> None:
+        """Write as JSON, whole or not at all."""
+        write_whole(path, self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a record.
+
+        Raises:
+            TrisectError: the file is missing or not such a record.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise TrisectError(f"{path}: no {cls.WHAT} here; measure this count first") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise TrisectError(f"{path}: not a {cls.WHAT}: {where}: {first['msg']}; rerun this count") from None
+
+
+class RunRecord(Provenance):
+    """One run: an experiment at one GPU count."""
+
+    WHAT: ClassVar[str] = "run record"
+
+    experiment: str
+    size: str
+    mode: str = Field(description="inference or training")
+    sections: list[str]
     tiles: int
     operators: int
     patch_requested: list[int]
@@ -79,22 +114,17 @@ class RunRecord(_Closed):
     psnr_db: float
     ranks: list[RankRecord]
 
-    def write(self, path: Path) -> None:
-        """Write as JSON, whole or not at all."""
-        write_whole(path, self.model_dump_json(indent=2) + "\n")
 
-    @classmethod
-    def read(cls, path: Path) -> RunRecord:
-        """Read a run's record.
+class ProbeRecord(Provenance):
+    """One probe: all_reduces of many sizes at one GPU count."""
 
-        Raises:
-            TrisectError: the file is missing or not a run record.
-        """
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
-            raise TrisectError(f"{path}: no run record here; run the benchmark for this count first") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise TrisectError(f"{path}: not a run record: {where}: {first['msg']}; rerun this count") from None
+    WHAT: ClassVar[str] = "probe record"
+
+    algorithm: str = Field(description="'chosen' by the backend, or the one that NCCL was told to take")
+    payload_bytes: list[int] = Field(description="sizes measured")
+    memory_bytes: int = Field(description="largest payload that the memory of every rank allows")
+    left_out: str = Field(description="which sizes were left out, and why; '' where none was")
+    warmup: int = Field(description="all_reduces before the separated ones of each size, not counted")
+    chain: int = Field(description="all_reduces in a row of the back-to-back cadence; the first is not counted")
+    checked: int = Field(description="all_reduces whose results were compared with the true sum on every rank")
+    ranks: list[RankPlace]

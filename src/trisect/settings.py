@@ -197,6 +197,34 @@ class Links(Closed):
         return self
 
 
+CHOSEN = "chosen"
+"""Where an algorithm is named: what the backend takes by itself."""
+
+
+class Probe(Closed):
+    """What `snakemake probe` measures; docs/probe.md."""
+
+    algorithms: list[Literal["ring", "tree"]] = []
+    """Algorithms to force on NCCL besides what it chooses, each in a job of its own."""
+    smallest_bytes: Annotated[Count, Field(multiple_of=4)] = 1 << 10
+    """Smallest payload; each next one is twice as large."""
+    largest_bytes: Count = 1 << 30
+    """Largest payload, where memory allows it."""
+    repetitions: Annotated[Count, Field(ge=5)] = 200
+    """Most all_reduces of a size and cadence; fewer where they take long, never under 5."""
+    seconds: float = Field(default=40, gt=0)
+    """Time that one job may measure for; sizes that would take longer are left out."""
+
+    @model_validator(mode="after")
+    def _sizes_for_a_fit(self) -> Probe:
+        if self.largest_bytes < 4 * self.smallest_bytes:
+            raise ValueError(
+                f"{self.smallest_bytes} to {self.largest_bytes} bytes are fewer than 3 sizes, too few for latency and"
+                f" rate; raise largest_bytes to {4 * self.smallest_bytes} or more"
+            )
+        return self
+
+
 class Machine(Closed):
     """config/machines/NAME.yaml: where runs happen."""
 
@@ -220,6 +248,8 @@ class Machine(Closed):
     """Only for launcher slurm."""
     links: Links | None = None
     """For `trisect predict` and `make study`; no run reads it."""
+    probe: Probe = Probe()
+    """What `snakemake probe` measures."""
     compute_jitter: float = Field(default=0, ge=0, lt=1)
     """Share by which a rank's compute is longer or shorter by chance, at most; for the model, as `links`."""
 
@@ -227,6 +257,8 @@ class Machine(Closed):
     def _backend_fits(self) -> Machine:
         if self.backend == "nccl" and self.device == "cpu":
             raise ValueError("backend nccl needs device cuda; use gloo on cpu")
+        if self.probe.algorithms and self.backend != "nccl":
+            raise ValueError(f"probe.algorithms are orders to NCCL; remove them here, where backend is {self.backend}")
         return self
 
     def check_count(self, gpus: int) -> None:

@@ -144,3 +144,22 @@ RUN_COLUMNS = [
 
 SCALING = ["experiment", *DECOMPOSITION, *RUN_COLUMNS, "baseline_gpus", *with_bounds(RELATIVE)]
 """Columns of scaling.csv: the decomposition at every count, and what relates it to the smallest."""
+
+ALL_REDUCE: dict[str, str] = {
+    "gpus": "int64",
+    "nodes": "int64",
+    "backend": "str",
+    "algorithm": "str",  # settings.CHOSEN, or the one that NCCL was told to take
+    "cadence": "str",  # separated by barriers, or back_to_back
+    "payload_bytes": "int64",
+    "repetitions": "int64",
+    "min_s": "float64",
+    "median_s": "float64",
+    "p95_s": "float64",
+    "p99_s": "float64",
+    "algbw_gb_per_s": "float64",  # both of the median, by nccl-tests' definitions
+    "busbw_gb_per_s": "float64",
+    "wrong": "int64",  # results that were not the true sum; 0, or the probe would have failed
+    "warmup_s": "float64",  # all all_reduces of this size and cadence that are not counted, together
+}
+"""Columns of a probe's all_reduce.csv: one row per cadence and size."""

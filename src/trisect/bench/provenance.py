@@ -7,14 +7,18 @@ import platform
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
+from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from trisect.bench.device import describe
+from trisect.config import Ranks
 from trisect.host import usable_cores
-from trisect.record import RankRecord
+from trisect.record import RankPlace
 
 _RECORDED_PREFIXES = (
     "NCCL_",
@@ -42,11 +46,11 @@ def cores_by_host(ranks: Iterable[tuple[str, set[int]]]) -> dict[str, int]:
     return {host: len(cores) for host, cores in found.items()}
 
 
-def rank_record(rank: int, device: torch.device, tiles: int, operators: int, peak_bytes: dict[str, int]) -> RankRecord:
+def rank_place(rank: int, device: torch.device) -> RankPlace:
     """This process, as one rank of the run."""
     name, uuid = describe(device)
     host, cores = host_and_cores()
-    return RankRecord(
+    return RankPlace(
         rank=rank,
         local_rank=int(os.environ.get("LOCAL_RANK", "0")),
         host=host,
@@ -55,10 +59,33 @@ def rank_record(rank: int, device: torch.device, tiles: int, operators: int, pea
         device_uuid=uuid,
         cores=len(cores),
         threads=torch.get_num_threads(),
-        tiles=tiles,
-        operators=operators,
-        peak_memory_bytes=peak_bytes,
     )
+
+
+def of_launch(launched: Ranks, places: Sequence[RankPlace], hosts: Mapping[str, int]) -> dict[str, Any]:
+    """The fields of record.Provenance.
+
+    Args:
+        launched: what was asked for.
+        places: every rank, in order.
+        hosts: by host, the cores that its ranks have between them.
+    """
+    ranks_on = Counter(place.host for place in places)
+    return {
+        "gpus": launched.gpus,
+        "config": launched.model_dump(mode="json"),
+        "config_sha256": launched.sha256(),
+        "launcher": os.environ.get("TRISECT_LAUNCHER", ""),
+        "job_id": os.environ.get("TRISECT_JOB_ID", ""),
+        "backend": dist.get_backend(),
+        "device": launched.device,
+        "placement_as_intended": [place.host for place in places] == list(ranks_on.elements()),
+        "versions": versions(),
+        "git_revision": git_revision(),
+        "environment": environment(),
+        "hosts": hosts,
+        "oversubscribed": launched.device == "cpu" and any(n > hosts[host] for host, n in ranks_on.items()),
+    }
 
 
 def versions() -> dict[str, str]:
