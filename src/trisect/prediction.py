@@ -9,12 +9,13 @@ from pathlib import Path
 import pandas as pd
 
 from trisect.comm import changes
-from trisect.comm.model import COLUMNS, Problem, algorithm, links_of, predict, problem
+from trisect.comm.model import COLUMNS, Model, Problem, of_machine, predict, problem
+from trisect.comm.pace import links_of
 from trisect.config import load_experiments, load_machine, load_study
 from trisect.errors import TrisectError
 from trisect.report.findings import HALF, PAYS, largest_count
 from trisect.report.numbers import percent
-from trisect.settings import Links, Machine, nearest
+from trisect.settings import Machine, nearest
 from trisect.tables import TOTAL
 
 LARGEST = 1024
@@ -43,15 +44,16 @@ def prediction(
     links = links_of(machine, machine_name)
     chosen = problem(experiment, load_experiments(config)[experiment], known[experiment], study.size)
     counts = _counts(chosen, machine, gpus)
-    table = predict(chosen, machine, links, counts)
+    model = of_machine(chosen, machine, links)
+    table = predict(model, counts)
     beside = max((n for n in counts if n <= _has(machine)), default=counts[0])
-    answers = changes.compare(chosen, machine, links, counts, (PAYS, HALF), beside)
+    answers = changes.compare(model, counts, (PAYS, HALF), beside)
     return "\n".join(
         [
             f"{experiment} ({study.size} size) on {machine_name}: modelled, not measured (docs/model.md).",
             "Seconds per iteration; cost is relative to the smallest count.",
             "",
-            *_table(table if sections else table[table["section"] == TOTAL], links, machine),
+            *_table(table if sections else table[table["section"] == TOTAL], model),
             "",
             *_answers(table),
             "",
@@ -67,8 +69,8 @@ def _has(machine: Machine) -> float:
     return math.inf if machine.nodes is None else machine.nodes * machine.gpus_per_node
 
 
-def _table(shown: pd.DataFrame, links: Links, machine: Machine) -> list[str]:
-    how = [algorithm(links, n, machine.gpus_per_node) if n > 1 else "-" for n in shown["gpus"]]
+def _table(shown: pd.DataFrame, model: Model) -> list[str]:
+    how = [model.paces(n).algorithm if n > 1 else "-" for n in shown["gpus"]]
     columns = ["gpus", "algorithm", *(name for name in COLUMNS if name != "gpus")]
     return (
         shown.assign(algorithm=how)[columns]

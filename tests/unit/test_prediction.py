@@ -27,7 +27,7 @@ def test_default_goes_to_1024_and_answers(capsys):
     assert "at least 80 % up to 8 GPUs." in text
     assert "at least 50 % up to 32 GPUs." in text
     assert "Transfer takes at least as long as the slowest rank's compute from 128 GPUs on." in text
-    assert "network twice as fast" in text
+    assert "network and links twice as fast" in text
     assert "Counts above 64 are more than this machine has" in text
     assert "Counts above 256 leave GPUs without a tile" in text
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trisect.comm.model import Problem, predict
-from trisect.settings import Links, Machine
+from trisect.comm.model import Model, predict
+from trisect.comm.pace import Pace
+from trisect.studied import Work
 from trisect.tables import TOTAL
 
 FINER = 8
@@ -19,38 +20,42 @@ FINER = 8
 OVERLAP = "transfer under compute, all that fits"
 
 
-def _more_compute(problem: Problem, links: Links) -> tuple[Problem, Links]:
-    doubled = {
-        name: work.model_copy(
-            update={key: 2 * getattr(work, key) for key in ("tiles_s", "operators_s", "repeated_s")},
-        )
-        for name, work in problem.sections.items()
-    }
-    return replace(problem, sections=doubled), links
+def _more_compute(model: Model) -> Model:
+    return _worked(
+        model, lambda work: {key: 2 * getattr(work, key) for key in ("tiles_s", "operators_s", "repeated_s")}
+    )
 
 
-def _finer_operators(problem: Problem, links: Links) -> tuple[Problem, Links]:
-    return replace(problem, operators=FINER * problem.operators), links
+def _finer_operators(model: Model) -> Model:
+    return replace(model, problem=replace(model.problem, operators=FINER * model.problem.operators))
 
 
-def _half_payload(problem: Problem, links: Links) -> tuple[Problem, Links]:
-    halved = {
-        name: work.model_copy(update={"other_bytes": work.other_bytes // 2}) for name, work in problem.sections.items()
-    }
-    return replace(problem, image_bytes=problem.image_bytes // 2, sections=halved), links
+def _half_payload(model: Model) -> Model:
+    halved = _worked(model, lambda work: {"other_bytes": work.other_bytes // 2})
+    return replace(halved, problem=replace(halved.problem, image_bytes=model.problem.image_bytes // 2))
 
 
-def _faster_network(problem: Problem, links: Links) -> tuple[Problem, Links]:
-    doubled = {how: 2 * rate for how, rate in links.network_gb_per_s.items()}
-    return problem, links.model_copy(update={"network_gb_per_s": doubled})
+def _faster_network(model: Model) -> Model:
+    def faster(gpus: int) -> Pace:
+        pace = model.paces(gpus)
+        doubled = {name: 2 * getattr(pace, name) for name in ("inside_gb_per_s", "between_gb_per_s")}
+        return replace(pace, **doubled)
+
+    return replace(model, paces=faster)
 
 
-CHANGES: dict[str, Callable[[Problem, Links], tuple[Problem, Links]]] = {
-    "as it is": lambda problem, links: (problem, links),
+def _worked(model: Model, update: Callable[[Work], dict[str, float]]) -> Model:
+    """The model with each section's work updated."""
+    sections = {name: work.model_copy(update=update(work)) for name, work in model.problem.sections.items()}
+    return replace(model, problem=replace(model.problem, sections=sections))
+
+
+CHANGES: dict[str, Callable[[Model], Model]] = {
+    "as it is": lambda model: model,
     "twice the compute per GPU": _more_compute,
     f"operators cut {FINER} times finer": _finer_operators,
     "half the payload": _half_payload,
-    "network twice as fast": _faster_network,
+    "network and links twice as fast": _faster_network,
 }
 """By their words; what repeats on every rank and each step's latency stay as they are."""
 
@@ -95,24 +100,14 @@ def _last(counts: npt.NDArray[np.int64], lead: npt.NDArray[np.float64]) -> float
     return float(counts[at] * (counts[at + 1] / counts[at]) ** share)
 
 
-def compare(
-    problem: Problem,
-    machine: Machine,
-    links: Links,
-    counts: Sequence[int],
-    levels: Sequence[float],
-    shown: int,
-) -> pd.DataFrame:
+def compare(model: Model, counts: Sequence[int], levels: Sequence[float], shown: int) -> pd.DataFrame:
     """Each of CHANGES and OVERLAP: what it does to the answers.
 
     Returns:
         A row each: `change`; for each of `levels` a column of that name, `reach`; `crossing`; `efficiency`, the
         parallel efficiency at `shown`, which is one of `counts`.
     """
-    tables = {
-        words: predict(changed, machine, on, counts, iterations=30)
-        for words, (changed, on) in ((words, change(problem, links)) for words, change in CHANGES.items())
-    }
+    tables = {words: predict(change(model), counts, iterations=30) for words, change in CHANGES.items()}
     tables[OVERLAP] = overlapped(next(iter(tables.values())))
     rows = []
     for words, table in tables.items():

@@ -6,7 +6,7 @@ all ranks wait for the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trisect.analysis.pop import efficiencies, ratio
-from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent, steps
+from trisect.comm.pace import Pace, Paces, of_links
 from trisect.errors import TrisectError
 from trisect.settings import Experiment, Links, Machine
 from trisect.studied import StudiedExperiment, Work
@@ -58,6 +58,31 @@ class Piece:
     exchanges: tuple[Exchange, ...]
 
 
+Jitter = float | Values
+"""Chance in a stretch of compute, as a share of it: the largest, either way, or the values that may be drawn."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A problem on a machine: all that a prediction follows from."""
+
+    problem: Problem
+    paces: Paces
+    jitter: Mapping[str, Jitter]  # by section
+
+
+def of_machine(problem: Problem, machine: Machine, links: Links) -> Model:
+    """A problem on a machine as its file describes it; how many nodes it has is not asked.
+
+    Args:
+        problem: from `problem`.
+        machine: its node size and jitter are used.
+        links: of that machine, or others to compare with.
+    """
+    jitter: dict[str, Jitter] = dict.fromkeys(problem.sections, machine.compute_jitter)
+    return Model(problem, of_links(links, machine.gpus_per_node), jitter)
+
+
 def problem(name: str, experiment: Experiment, studied: StudiedExperiment, size: str) -> Problem:
     """Put an experiment's own file and what the model knows of it together.
 
@@ -83,51 +108,18 @@ def problem(name: str, experiment: Experiment, studied: StudiedExperiment, size:
     )
 
 
-def links_of(machine: Machine, name: str) -> Links:
-    """The machine's links.
-
-    Raises:
-        TrisectError: its file gives none.
-    """
-    if machine.links is None:
-        raise TrisectError(f"config/machines/{name}.yaml: no links, from which transfer follows; see v100.yaml")
-    return machine.links
-
-
-def algorithm(links: Links, gpus: int, per_node: int) -> Algorithm:
-    """What NCCL takes for the image at this count, by the machine's file."""
-    return TREE if gpus // min(gpus, per_node) in links.tree_nodes else RING
-
-
-def inside_gb_per_s(links: Links, gpus: int) -> float:
-    """Rate of a ring over `gpus` of one node: each uses its links to all others."""
-    return links.pair_gb_per_s * max(gpus - 1, 1)
-
-
-def transfer_s(links: Links, payload_bytes: float, gpus: int, per_node: int, *, count: int = 1) -> float:
-    """Seconds of `count` all_reduces that move `payload_bytes` together: alpha per step, and bytes over the rate.
-
-    Routes inside and between nodes are busy at the same time, so the slower one counts.
-    """
-    how = algorithm(links, gpus, per_node)
-    sent = bytes_sent("all_reduce", how, payload_bytes, gpus, per_node)
-    inside = sent.inside / (inside_gb_per_s(links, min(gpus, per_node)) * 1e9)
-    slower = max(inside, sent.between / (links.network_gb_per_s[how] * 1e9))
-    return count * steps(how, gpus, per_node) * links.step_us * 1e-6 + slower
-
-
 def held(pieces: int, ranks: int) -> npt.NDArray[np.int64]:
     """How many of `pieces` each rank holds when they are dealt in turn: shape (ranks,)."""
     return (pieces - np.arange(ranks) + ranks - 1) // ranks
 
 
-def pieces(problem: Problem, section: str, links: Links, gpus: int, per_node: int) -> list[Piece]:
-    """One section of one iteration at one count; without all_reduces on a single GPU.
+def pieces(problem: Problem, section: str, pace: Pace) -> list[Piece]:
+    """One section of one iteration at the pace's count; without all_reduces on a single GPU.
 
     Every unrolled iteration computes its operators, then its tiles, with an image all_reduce after each, or with
     one after both where there are too few. All_reduces that are left over, and the small ones, follow at the end.
     """
-    work = problem.sections[section]
+    work, gpus = problem.sections[section], pace.gpus
     operators = held(problem.operators, gpus) * (work.operators_s / problem.operators)
     tiles = held(problem.tiles, gpus) * (work.tiles_s / problem.tiles)
     kinds = [kind for kind in (operators, tiles) if kind.any()] or [operators]
@@ -136,20 +128,25 @@ def pieces(problem: Problem, section: str, links: Links, gpus: int, per_node: in
     shares = [(kind + work.repeated_s / len(kinds)) / problem.unrolled for kind in kinds] * problem.unrolled
     if gpus == 1:
         return [Piece(compute, ()) for compute in shares]
-    image = Exchange(problem.image_bytes, transfer_s(links, problem.image_bytes, gpus, per_node))
+    image = Exchange(problem.image_bytes, pace.transfer_s(problem.image_bytes))
     after: list[tuple[Exchange, ...]] = [(image,)] * min(len(shares), work.image_all_reduces)
     after += [()] * (len(shares) - len(after))
     after[-1] += (image,) * (work.image_all_reduces - len(shares))
     if work.other_all_reduces:
-        seconds = transfer_s(links, work.other_bytes, gpus, per_node, count=work.other_all_reduces)
+        seconds = pace.transfer_s(work.other_bytes, work.other_all_reduces)
         after[-1] += (Exchange(work.other_bytes, seconds),)
     return [Piece(compute, exchanges) for compute, exchanges in zip(shares, after, strict=True)]
 
 
-def draw(planned: list[Piece], jitter: float, iterations: int, rng: np.random.Generator) -> Values:
-    """Compute with jitter, uniform within +-`jitter` of it: seconds, shape (iterations, pieces, ranks)."""
+def draw(planned: list[Piece], jitter: Jitter, iterations: int, rng: np.random.Generator) -> Values:
+    """Compute with jitter: seconds, shape (iterations, pieces, ranks).
+
+    Uniform within +-`jitter` where it is one number, else one of its values each time.
+    """
     steady = np.array([piece.compute_s for piece in planned])
-    return steady * (1 + jitter * rng.uniform(-1, 1, (iterations, *steady.shape)))
+    shape = (iterations, *steady.shape)
+    chance = jitter * rng.uniform(-1, 1, shape) if isinstance(jitter, float | int) else rng.choice(jitter, shape)
+    return steady * (1 + chance)
 
 
 def times(planned: list[Piece], compute: Values) -> dict[str, float]:
@@ -163,15 +160,11 @@ def times(planned: list[Piece], compute: Values) -> dict[str, float]:
     return dict(zip(TIMES, (mean + transfer + wait, mean, transfer, wait, slowest), strict=True))
 
 
-def predict(
-    problem: Problem, machine: Machine, links: Links, counts: Iterable[int], *, iterations: int = 100, seed: int = 0
-) -> pd.DataFrame:
+def predict(model: Model, counts: Iterable[int], *, iterations: int = 100, seed: int = 0) -> pd.DataFrame:
     """The model's times and efficiencies at each count: COLUMNS, a row a section and TOTAL.
 
     Args:
-        problem: from `problem`.
-        machine: its node size and jitter are used; how many nodes it has is not asked.
-        links: of that machine, or others to compare with.
+        model: from `of_machine`, or from `fit.fit`.
         counts: GPUs; the smallest is what `cost` is relative to.
         iterations: draws of the jitter that are averaged.
         seed: of those draws.
@@ -180,9 +173,9 @@ def predict(
     for gpus in sorted(counts):
         rng = np.random.default_rng(seed)
         parts = {}
-        for section in problem.sections:
-            planned = pieces(problem, section, links, gpus, machine.gpus_per_node)
-            parts[section] = times(planned, draw(planned, machine.compute_jitter, iterations, rng))
+        for section in model.problem.sections:
+            planned = pieces(model.problem, section, model.paces(gpus))
+            parts[section] = times(planned, draw(planned, model.jitter[section], iterations, rng))
         parts[TOTAL] = {name: sum(part[name] for part in parts.values()) for name in TIMES}
         rows += [{"section": section, "gpus": gpus, **part} for section, part in parts.items()]
     table = pd.DataFrame(rows)

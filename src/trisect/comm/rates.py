@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent
-from trisect.comm.model import inside_gb_per_s
 from trisect.comm.nccl_log import UNKNOWN
+from trisect.comm.pace import inside_gb_per_s
 from trisect.settings import Links
 from trisect.tables import TOTAL
 

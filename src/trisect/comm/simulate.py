@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from trisect.comm.model import Piece, Problem, Values, algorithm, draw, pieces
-from trisect.settings import Links, Machine
+from trisect.comm.model import Model, Piece, Values, draw, pieces
 from trisect.trace.truth import Exchange, Job, Section
 
 BARRIER_NS = 50_000
 """Of the barrier that closes each iteration, so that all ranks enter the next one together."""
 
 
-def job(problem: Problem, machine: Machine, links: Links, gpus: int, *, iterations: int, seed: int) -> Job:
+def job(model: Model, gpus: int, *, iterations: int, seed: int) -> Job:
     """One run of the model: every rank, every iteration, with jitter drawn anew for each piece of work.
 
     Args:
-        problem: from `model.problem`.
-        machine: its node size and jitter are used.
-        links: of that machine.
+        model: from `model.of_machine`.
         gpus: ranks.
         iterations: how many.
         seed: of the jitter; runs of other counts and problems draw other numbers.
     """
-    rng = np.random.default_rng([seed, gpus, *problem.name.encode()])
+    rng = np.random.default_rng([seed, gpus, *model.problem.name.encode()])
     drawn = {}
-    for section in problem.sections:
-        planned = pieces(problem, section, links, gpus, machine.gpus_per_node)
-        drawn[section] = planned, draw(planned, machine.compute_jitter, iterations, rng)
+    for section in model.problem.sections:
+        planned = pieces(model.problem, section, model.paces(gpus))
+        drawn[section] = planned, draw(planned, model.jitter[section], iterations, rng)
     steps = tuple(
         tuple(_section(name, planned, compute[step]) for name, (planned, compute) in drawn.items())
         for step in range(iterations)
@@ -35,13 +32,14 @@ def job(problem: Problem, machine: Machine, links: Links, gpus: int, *, iteratio
     return Job(gpus, steps, flavour="nccl", barrier_ns=BARRIER_NS if gpus > 1 else 0)
 
 
-def nccl_log(problem: Problem, links: Links, gpus: int, per_node: int) -> str:
+def nccl_log(model: Model, gpus: int) -> str:
     """What NCCL would log of such a run: its communicator, and the algorithm of the image's all_reduce."""
-    prefix = "modelled:1:1 [0] NCCL INFO"
-    how, here = algorithm(links, gpus, per_node).upper(), min(gpus, per_node)
+    prefix, pace = "modelled:1:1 [0] NCCL INFO", model.paces(gpus)
+    how, here = pace.algorithm.upper(), min(gpus, pace.per_node)
+    size = model.problem.image_bytes
     return (
         f"{prefix} comm 0x1 rank 0 nRanks {gpus} nNodes {gpus // here} localRanks {here} localRank 0\n"
-        f"{prefix} AllReduce: {problem.image_bytes} Bytes -> Algo {how} proto SIMPLE channel{{Lo..Hi}}={{0..1}}\n"
+        f"{prefix} AllReduce: {size} Bytes -> Algo {how} proto SIMPLE channel{{Lo..Hi}}={{0..1}}\n"
     )
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pandas as pd
 
 from trisect.analysis import scaling
-from trisect.comm.model import Problem, links_of, problem
+from trisect.comm.model import Model, Problem, of_machine, problem
+from trisect.comm.pace import links_of
 from trisect.comm.simulate import job, nccl_log
 from trisect.config import load_experiments, load_machine, load_study
 from trisect.files.decomposition import annotated, write_all, write_decomposition
 from trisect.files.report import Standing, ranks_of
 from trisect.layout import Layout
 from trisect.report import figures, page
-from trisect.settings import Links, Machine
 from trisect.studied import Study
 from trisect.tables import SCALING
 from trisect.trace.writer import write_job
@@ -48,25 +48,26 @@ def write_study(config: Path, out: Path, captions: Path) -> pd.DataFrame:
     machine, experiments = load_machine(study.machine, config), load_experiments(config)
     links = links_of(machine, study.machine)
     problems = [problem(name, experiments[name], one, study.size) for name, one in study.experiments.items()]
+    models = [of_machine(one, machine, links) for one in problems]
     for gpus in study.gpus:
         machine.check_count(gpus)
     layout = Layout(out)
     layout.require_writable()
-    table = pd.concat([_simulate(one, study, machine, links, layout) for one in problems], ignore_index=True)
+    table = pd.concat([_simulate(one, study, layout) for one in models], ignore_index=True)
     notice = NOTICE.format(machine=study.machine, jitter=machine.compute_jitter, seed=study.seed)
     _write_pages(table, layout, notice, captions)
     return table
 
 
-def _simulate(one: Problem, study: Study, machine: Machine, links: Links, layout: Layout) -> pd.DataFrame:
+def _simulate(model: Model, study: Study, layout: Layout) -> pd.DataFrame:
     """All counts of one experiment: through trace files and back, to scaling.csv."""
-    runs = {}
+    runs, one = {}, model.problem
     for gpus in sorted(n for n in study.gpus if n >= one.least_gpus):
         files = layout.run(one.name, gpus)
         shutil.rmtree(files.folder, ignore_errors=True)
-        made_up = job(one, machine, links, gpus, iterations=study.iterations, seed=study.seed)
+        made_up = job(model, gpus, iterations=study.iterations, seed=study.seed)
         write_job(made_up, files.traces)
-        log = nccl_log(one, links, gpus, machine.gpus_per_node) if gpus > 1 else ""
+        log = nccl_log(model, gpus) if gpus > 1 else ""
         write_all({files.nccl / "nccl-modelled.log": partial(_write_text, text=log)}, files.nccl)
         result = write_decomposition(
             files.traces, files, sections=list(one.sections), annotate=partial(_annotated, one, gpus)

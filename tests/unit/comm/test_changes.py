@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from trisect.comm.changes import CHANGES, OVERLAP, compare, crossing, overlapped, reach
-from trisect.comm.model import links_of, predict
+from trisect.comm.model import of_machine, predict
 
 COUNTS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
@@ -40,26 +40,27 @@ def test_overlap_hides_what_fits_section_by_section():
 
 
 def test_each_change_changes_what_its_words_say(problems, v100):
-    links = links_of(v100, "v100")
-    before = predict(problems["training_2d"], v100, links, [64]).iloc[-1]
+    model = of_machine(problems["training_2d"], v100, v100.links)
+    before = predict(model, [64]).iloc[-1]
     after = {}
     for words, change in CHANGES.items():
-        changed, on = change(problems["training_2d"], links)
-        after[words] = predict(changed, v100, on, [64]).iloc[-1]
+        after[words] = predict(change(model), [64]).iloc[-1]
     assert after["as it is"].equals(before)
     assert after["twice the compute per GPU"]["compute_s"] == pytest.approx(2 * before["compute_s"])
     assert after["twice the compute per GPU"]["transfer_s"] == before["transfer_s"]
     finer = after["operators cut 8 times finer"]
     assert finer["compute_s"] == pytest.approx(before["compute_s"], rel=1e-3)  # another draw weighs them otherwise
     assert finer["wait_s"] < 0.5 * before["wait_s"]
-    latency = predict(problems["training_2d"], v100, links.model_copy(update={"step_us": 0}), [64]).iloc[-1]
+    latency = predict(
+        of_machine(problems["training_2d"], v100, v100.links.model_copy(update={"step_us": 0})), [64]
+    ).iloc[-1]
     bytes_s = latency["transfer_s"]
-    for words in ("half the payload", "network twice as fast"):
+    for words in ("half the payload", "network and links twice as fast"):
         assert before["transfer_s"] - after[words]["transfer_s"] == pytest.approx(bytes_s / 2, rel=1e-6)
 
 
 def test_comparison_has_a_row_each_and_starts_with_what_is(problems, v100):
-    table = compare(problems["inference_2d"], v100, links_of(v100, "v100"), COUNTS, (0.8, 0.5), 64)
+    table = compare(of_machine(problems["inference_2d"], v100, v100.links), COUNTS, (0.8, 0.5), 64)
     assert list(table["change"]) == [*CHANGES, OVERLAP]
     now, changed = table.iloc[0], table.iloc[1:]
     assert 8 <= now[0.8] < 16 < now[0.5] < 64 < now["crossing"] < 128

@@ -15,13 +15,13 @@ from trisect.comm.model import (
     Problem,
     draw,
     held,
-    links_of,
+    of_machine,
     pieces,
     predict,
     problem,
-    transfer_s,
 )
 from trisect.comm.model import times as section_times
+from trisect.comm.pace import links_of, of_links
 from trisect.config import load_experiments
 from trisect.errors import TrisectError
 from trisect.settings import Links, Machine
@@ -69,16 +69,16 @@ def test_all_are_dealt_and_the_busiest_holds_the_ceiling(count, ranks):
     ],
 )
 def test_transfer_is_bytes_over_rate(gpus, seconds):
-    assert transfer_s(LINKS, 8e9, gpus, 4) == pytest.approx(seconds)
+    assert of_links(LINKS, 4)(gpus).transfer_s(8e9) == pytest.approx(seconds)
 
 
 def test_every_step_costs_alpha():
     slow = LINKS.model_copy(update={"step_us": 10})
-    assert transfer_s(slow, 0, 16, 4, count=3) == pytest.approx(3 * 30 * 10e-6)
+    assert of_links(slow, 4)(16).transfer_s(0, 3) == pytest.approx(3 * 30 * 10e-6)
 
 
 def test_times_by_hand_without_jitter():
-    table = predict(SMALL, MACHINE, LINKS, [1, 4])
+    table = predict(of_machine(SMALL, MACHINE, LINKS), [1, 4])
     assert tuple(table.columns) == COLUMNS
     assert row(table, "gradient", 1)[["span_s", "compute_s", "transfer_s", "wait_s"]].tolist() == [5, 5, 0, 0]
     four = row(table, "gradient", 4)  # two ranks compute 3 s, two 1 s
@@ -97,11 +97,13 @@ def test_times_by_hand_without_jitter():
 def test_unrolled_iterations_synchronise_at_each_all_reduce():
     work = Work(operators_s=2, tiles_s=16, image_all_reduces=5, other_all_reduces=3, other_bytes=10)
     unrolled = replace(SMALL, unrolled=2, sections={"forward": work})
-    planned = pieces(unrolled, "forward", LINKS, 4, 4)
+    planned = pieces(unrolled, "forward", of_links(LINKS, 4)(4))
     assert [piece.compute_s.max() for piece in planned] == pytest.approx([0.5, 2, 0.5, 2])
     assert [len(piece.exchanges) for piece in planned] == [1, 1, 1, 1 + 1 + 1]  # one left over, and the small ones
     fewer = replace(unrolled, sections={"forward": work.model_copy(update={"image_all_reduces": 2})})
-    assert [piece.compute_s.max() for piece in pieces(fewer, "forward", LINKS, 4, 4)] == pytest.approx([2.5, 2.5])
+    assert [piece.compute_s.max() for piece in pieces(fewer, "forward", of_links(LINKS, 4)(4))] == pytest.approx(
+        [2.5, 2.5]
+    )
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 64])
@@ -123,14 +125,14 @@ def test_with_several_pieces_the_critical_path_hops():
 
 def test_parts_add_up_at_every_count(problems, v100):
     for one in problems.values():
-        table = predict(one, v100, links_of(v100, "v100"), [4, 8, 12, 64, 1024], iterations=20)
+        table = predict(of_machine(one, v100, links_of(v100, "v100")), [4, 8, 12, 64, 1024], iterations=20)
         parts = table[["compute_s", "transfer_s", "wait_s"]].sum(axis=1)
         assert list(parts) == pytest.approx(list(table["span_s"]))
         assert (table["compute_max_s"] >= table["compute_s"] * (1 - 1e-12)).all()
 
 
 def test_one_seed_gives_one_answer(problems, v100):
-    ask = problems["inference_2d"], v100, links_of(v100, "v100"), [1, 64]
+    ask = of_machine(problems["inference_2d"], v100, v100.links), [1, 64]
     assert predict(*ask).equals(predict(*ask))
     assert not predict(*ask).equals(predict(*ask, seed=1))
 
@@ -144,4 +146,4 @@ def test_what_cannot_be_modelled_is_refused():
     with pytest.raises(TrisectError, match=r"machines/mine\.yaml: no links"):
         links_of(MACHINE.model_copy(update={"links": None}), "mine")
     with pytest.raises(TrisectError, match="6 GPUs on nodes of 4"):
-        predict(SMALL, MACHINE, LINKS, [6])
+        predict(of_machine(SMALL, MACHINE, LINKS), [6])

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from trisect.comm.bytes import bytes_sent
-from trisect.comm.model import algorithm, predict
+from trisect.comm.model import of_machine, predict
+from trisect.comm.pace import of_links
 from trisect.files.rates import rates_in_words
 from trisect.files.study import write_study
 
@@ -48,7 +49,7 @@ def derived(scaling, v100, experiment, number):
     rows = scaling[scaling["experiment"] == experiment]
     base = row(scaling, experiment, section, rows["gpus"].min())
     if what == "rate_gb_per_s":
-        how = algorithm(v100.links, gpus, v100.gpus_per_node)
+        how = of_links(v100.links, v100.gpus_per_node)(gpus).algorithm
         sent = bytes_sent("all_reduce", how, here["payload_bytes"], gpus, v100.gpus_per_node)
         return (sent.between or sent.inside) / here["transfer_s"] / 1e9
     return {
@@ -112,7 +113,7 @@ def test_fewer_free_constants_than_numbers(study, v100):
 
 def test_wait_of_two_gpus_over_many_draws(problems, v100):
     """Two of the numbers that ten iterations miss."""
-    table = predict(problems["inference_3d"], v100, v100.links, [2], iterations=2000).set_index("section")
+    table = predict(of_machine(problems["inference_3d"], v100, v100.links), [2], iterations=2000).set_index("section")
     wait, transfer = table.loc["denoiser", "wait_s"], table.loc["denoiser", "transfer_s"]
     assert wait == pytest.approx(0.82, rel=TOLERANCES["others"])
     assert wait + transfer == pytest.approx(0.87, rel=TOLERANCES["others"])

@@ -8,7 +8,7 @@ from known import trace_of
 
 from trisect import cli
 from trisect.analysis import decompose
-from trisect.comm.model import TIMES, links_of, predict
+from trisect.comm.model import TIMES, of_machine, predict
 from trisect.comm.simulate import job
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -17,10 +17,10 @@ CONFIG = Path(__file__).parents[3] / "config"
 @pytest.mark.parametrize("gpus", [1, 4, 8, 12])
 @pytest.mark.parametrize("name", ["inference_2d", "training_2d", "training_3d"])
 def test_without_jitter_the_decomposition_is_the_prediction(problems, v100, name, gpus):
-    steady, links = v100.model_copy(update={"compute_jitter": 0.0}), links_of(v100, "v100")
-    made_up = job(problems[name], steady, links, gpus, iterations=2, seed=0)
+    steady = of_machine(problems[name], v100.model_copy(update={"compute_jitter": 0.0}), v100.links)
+    made_up = job(steady, gpus, iterations=2, seed=0)
     found = decompose(trace_of(made_up)).table.set_index("section")
-    told = predict(problems[name], steady, links, [gpus], iterations=1).set_index("section")
+    told = predict(steady, [gpus], iterations=1).set_index("section")
     for section in told.index:
         assert found.loc[section, list(TIMES)].tolist() == pytest.approx(
             told.loc[section, list(TIMES)].tolist(), rel=1e-6, abs=1e-7
@@ -28,7 +28,7 @@ def test_without_jitter_the_decomposition_is_the_prediction(problems, v100, name
 
 
 def test_jitter_is_another_every_iteration_and_the_same_for_one_seed(problems, v100):
-    ask = problems["inference_3d"], v100, links_of(v100, "v100"), 4
+    ask = of_machine(problems["inference_3d"], v100, v100.links), 4
     first, again, other = (job(*ask, iterations=2, seed=seed) for seed in (0, 0, 1))
     assert first == again
     assert first != other

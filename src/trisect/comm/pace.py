@@ -1,0 +1,107 @@
+"""What all_reduces go at, at any count: by a machine's links, or by lines that a few counts gave. docs/model.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent, steps
+from trisect.errors import TrisectError
+from trisect.settings import Links, Machine
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What an all_reduce goes at, at one count."""
+
+    gpus: int
+    per_node: int
+    algorithm: Algorithm
+    inside_gb_per_s: float  # by a GPU to others of its node; infinite where nothing is known to be slowed there
+    between_gb_per_s: float  # by a node to others
+    step_s: float  # what each step takes besides its bytes
+
+    def transfer_s(self, payload_bytes: float, count: int = 1) -> float:
+        """Seconds of `count` all_reduces that move `payload_bytes` together: alpha per step, and bytes over the rate.
+
+        Routes inside and between nodes are busy at the same time, so the slower one counts.
+        """
+        sent = bytes_sent("all_reduce", self.algorithm, payload_bytes, self.gpus, self.per_node)
+        slower = max(sent.inside / (self.inside_gb_per_s * 1e9), sent.between / (self.between_gb_per_s * 1e9))
+        return count * steps(self.algorithm, self.gpus, self.per_node) * self.step_s + slower
+
+
+Paces = Callable[[int], Pace]
+"""By count."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """alpha and rate at one count, measured: an all_reduce takes alpha_s + bytes sent / rate."""
+
+    gpus: int
+    per_node: int
+    algorithm: Algorithm
+    alpha_s: float  # of one all_reduce, all its steps together
+    gb_per_s: float  # of the bytes sent between nodes, or inside one where there is only one
+
+    @property
+    def across(self) -> bool:
+        """Whether it is of several nodes."""
+        return self.gpus > self.per_node
+
+
+def links_of(machine: Machine, name: str) -> Links:
+    """The machine's links.
+
+    Raises:
+        TrisectError: its file gives none.
+    """
+    if machine.links is None:
+        raise TrisectError(f"config/machines/{name}.yaml: no links, from which transfer follows; see v100.yaml")
+    return machine.links
+
+
+def inside_gb_per_s(links: Links, gpus: int) -> float:
+    """Rate of a ring over `gpus` of one node: each uses its links to all others."""
+    return links.pair_gb_per_s * max(gpus - 1, 1)
+
+
+def of_links(links: Links, per_node: int) -> Paces:
+    """Paces by the machine's file: its rates, and the algorithm that NCCL takes for the image by it."""
+
+    def pace(gpus: int) -> Pace:
+        here = min(gpus, per_node)
+        how: Algorithm = TREE if gpus // here in links.tree_nodes else RING
+        between = links.network_gb_per_s[how]
+        return Pace(gpus, per_node, how, inside_gb_per_s(links, here), between, links.step_us * 1e-6)
+
+    return pace
+
+
+def of_lines(lines: Sequence[Line], per_node: Callable[[int], int]) -> Paces:
+    """Paces by measured lines: at each count those of the nearest line.
+
+    That is the line of the largest count which is not larger, of those over the same route (one node, or several); of
+    the smallest count where all are larger; over the other route where there is none. Its algorithm and rate are kept;
+    its alpha is kept by the step.
+
+    Args:
+        lines: at least one, of 2 GPUs or more.
+        per_node: by count, the GPUs of a node.
+    """
+
+    def pace(gpus: int) -> Pace:
+        here = per_node(gpus)
+        same = [line for line in lines if line.across == (gpus > here)] or lines
+        below = [line for line in same if line.gpus <= gpus]
+        line = max(below, key=_gpus) if below else min(same, key=_gpus)
+        inside = float("inf") if gpus > here else line.gb_per_s
+        step_s = line.alpha_s / steps(line.algorithm, line.gpus, line.per_node)
+        return Pace(gpus, here, line.algorithm, inside, line.gb_per_s, step_s)
+
+    return pace
+
+
+def _gpus(line: Line) -> int:
+    return line.gpus
