@@ -16,7 +16,7 @@ class Work(Closed):
     """All operators, one after the other."""
     repeated_s: float = Field(default=0, ge=0)
     """What every rank does, whatever it holds."""
-    image_all_reduces: Count = 1
+    image_all_reduces: Natural = 1
     """all_reduces of the whole image."""
     other_all_reduces: Natural = 0
     """All other all_reduces, of parameter gradients and scalars."""

@@ -7,7 +7,7 @@ all ranks wait for the last one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -96,15 +96,22 @@ def problem(name: str, experiment: Experiment, studied: StudiedExperiment, size:
             f"config/study.yaml: experiments.{name}.sections: give {' and '.join(experiment.sections)},"
             f" not {' and '.join(studied.sections) or 'none'}"
         )
+    known = outline(name, experiment, size)
+    sections = {section: studied.sections[section] for section in experiment.sections}
+    return replace(known, image_bytes=studied.image_bytes or known.image_bytes, sections=sections)
+
+
+def outline(name: str, experiment: Experiment, size: str) -> Problem:
+    """What an experiment's own file says of a problem: pieces and payload, and sections that do no work yet."""
     chosen = experiment.sizes[size]
     return Problem(
         name=name,
         tiles=chosen.tiles,
         operators=experiment.operators,
         unrolled=experiment.unrolled_iterations,
-        image_bytes=studied.image_bytes or 4 * int(np.prod(chosen.image)),
+        image_bytes=4 * int(np.prod(chosen.image)),
         least_gpus=chosen.min_gpus,
-        sections={section: studied.sections[section] for section in experiment.sections},
+        sections={section: Work() for section in experiment.sections},
     )
 
 
