@@ -48,6 +48,14 @@ class Iterations(Closed):
     """Iterations timed with the profiler off, half before and half after: the price of looking."""
 
 
+class Predict(Closed):
+    """What `snakemake predict` starts from."""
+
+    fit: list[Count] | None = None
+    """Counts of `gpus` that the model is fitted to; all others are held out. null: the two smallest whose ranks have
+    cores of their own."""
+
+
 class Settings(Closed):
     """config/config.yaml: what the sweep covers."""
 
@@ -67,6 +75,8 @@ class Settings(Closed):
     """Folder that everything is written to."""
     against: str | None = None
     """Results folder of an earlier sweep to compare this one with; null: none."""
+    predict: Predict = Predict()
+    """What `snakemake predict` starts from."""
 
     @field_validator("gpus", "experiments")
     @classmethod
@@ -176,17 +186,20 @@ class Slurm(Closed):
     """More sbatch options, by their long name with underscores."""
 
 
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class Links(Closed):
     """What the model takes the transfer time of an all_reduce from; docs/model.md."""
 
-    pair_gb_per_s: float = Field(gt=0)
+    pair_gb_per_s: Rate
     """Rate of a ring over two GPUs of a node. Each GPU has such a link to every other one, and a ring over g of them
     uses g - 1 of its links at once."""
-    network_gb_per_s: dict[Literal["ring", "tree"], Annotated[float, Field(gt=0)]]
+    network_gb_per_s: dict[Literal["ring", "tree"], Rate]
     """Rate between nodes, by the algorithm that runs over it."""
     tree_nodes: list[Count] = []
     """Numbers of nodes at which NCCL takes a tree; a ring at all others."""
-    step_us: float = Field(default=0, ge=0)
+    step_us: float = Field(default=0, ge=0, allow_inf_nan=False)
     """What each step of an algorithm takes besides its bytes: alpha of the alpha-beta model."""
 
     @model_validator(mode="after")
@@ -212,7 +225,7 @@ class Probe(Closed):
     """Largest payload, where memory allows it."""
     repetitions: Annotated[Count, Field(ge=5)] = 200
     """Most all_reduces of a size and cadence; fewer where they take long, never under 5."""
-    seconds: float = Field(default=40, gt=0)
+    seconds: float = Field(default=30, gt=0)
     """Time that one job may measure for; sizes that would take longer are left out."""
 
     @model_validator(mode="after")

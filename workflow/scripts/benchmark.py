@@ -1,28 +1,19 @@
 """Launch one run, say how it goes, and return when its record and traces stand."""
 
 import os
-import sys
 from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
 from trisect.config import Run, load
 from trisect.errors import shown
-from trisect.launch import Job, run
+from trisect.launch import Job, run, teller
 from trisect.layout import RunLayout
 from trisect.outlook import outlook
 
 snakemake: Snakemake  # Snakemake puts it there
 log = Path(snakemake.log[0])
-log.write_text("")
-
-
-def say(line: str) -> None:
-    """One line to whoever watches Snakemake, and to the run's own log."""
-    print(line, file=sys.stderr, flush=True)
-    with log.open("a") as stream:
-        print(line, file=stream)
-
+say = teller(log)
 
 with shown(log):
     parameters = Run.model_validate_json(snakemake.params.run)

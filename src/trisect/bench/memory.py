@@ -1,4 +1,4 @@
-"""Peak memory of each section: allocated device memory on CUDA, resident memory of the process on CPU."""
+"""Memory: peak of each section (allocated on CUDA, resident of the process on CPU), and what is free."""
 
 from __future__ import annotations
 
@@ -46,3 +46,10 @@ class PeakMemory:
         if _STATUS.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())):
             return int(found[1]) * 1024
         return psutil.Process().memory_info().rss
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that nobody uses: of the device on CUDA, of this host on CPU, which its ranks share."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return psutil.virtual_memory().available

@@ -61,6 +61,17 @@ def algorithm_for(tuning: pd.DataFrame, op: str, payload_bytes: int) -> str:
     return ", ".join(sorted(same["algorithm"].unique())) or UNKNOWN
 
 
+def ran_for(tuning: pd.DataFrame, op: str, payload_bytes: int) -> tuple[str, str]:
+    """Algorithm and protocol of a collective of this size; UNKNOWN each where the log has none, or several."""
+    same = tuning[tuning["op"].isin(["", op]) & (tuning["bytes"] == payload_bytes)]
+    algorithm, protocol = ({str(name) for name in same[column]} for column in ("algorithm", "protocol"))
+    return _only(algorithm), _only(protocol)
+
+
+def _only(names: set[str]) -> str:
+    return names.pop() if len(names) == 1 else UNKNOWN
+
+
 def _named(word: str, names: tuple[str, ...]) -> str:
     """A number by NCCL's own order, a name in lower case."""
     if word.isdigit():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from trisect.comm.bytes import algorithm_bandwidth, bus_bandwidth
 
@@ -13,7 +14,7 @@ Cadence = Literal["separated", "back_to_back"]
 SEPARATED: Cadence = "separated"
 BACK_TO_BACK: Cadence = "back_to_back"
 
-CADENCES = {
+CADENCES: dict[Cadence, Callable[..., npt.NDArray[np.float64]]] = {
     SEPARATED: np.min,  # the last rank to leave the barrier waits for nobody: tables' `transfer`
     BACK_TO_BACK: np.mean,  # as nccl-tests; without a barrier no rank is ahead for long
 }

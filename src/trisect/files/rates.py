@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from trisect.comm.nccl_log import algorithm_for, read_tuning
+from trisect.comm.nccl_log import algorithm_for
 from trisect.comm.rates import TABLE, implied, probed
 from trisect.errors import TrisectError
+from trisect.files.nccl import tuning_of
 from trisect.host import write_whole
 from trisect.layout import Layout, RunLayout
 from trisect.outlook import ranks_on_a_host
@@ -16,23 +17,29 @@ from trisect.report.rates import sentences
 from trisect.settings import Machine
 
 
-def rates_of(layout: Layout, experiment: str, machine: Machine) -> pd.DataFrame:
+def rates_of(scaling: pd.DataFrame, layout: Layout, machine: Machine) -> pd.DataFrame:
     """comm.rates.TABLE of one experiment, beside the machine's rates and, where results/probe/ stands, the probed ones.
 
+    Args:
+        scaling: tables.SCALING of the experiment.
+        layout: where its runs lie, whose NCCL logs are read.
+        machine: what it ran on.
+
     Raises:
-        TrisectError: there is no scaling.csv, or a log is of another run.
+        TrisectError: a log is of another run.
     """
-    scaling = _table(layout.scaling(experiment), "run the sweep")
+    experiment = str(scaling["experiment"].iloc[0])
     counts = sorted(int(n) for n in scaling["gpus"].unique())
     algorithms: dict[tuple[str, int], str] = {}
-    cut = {}
+    cut: dict[int, int] = {}
     for gpus in counts:
-        found, cut[gpus] = _algorithms(layout.run(experiment, gpus), gpus)
+        found, cut[gpus] = algorithms_of(layout.run(experiment, gpus), gpus)
         algorithms |= found
     table = implied(scaling, {gpus: ranks_on_a_host(gpus, machine) for gpus in counts}, algorithms, machine.links)
-    fits = _table(layout.fits, "run snakemake probe again") if layout.fits.exists() else None
     beside = scaling[["section", "gpus", "hidden_s", "iterations", "oversubscribed"]]
-    table = table.assign(experiment=experiment, probed_gb_per_s=probed(table, fits), cut_lines=table["gpus"].map(cut))
+    table = table.assign(
+        experiment=experiment, probed_gb_per_s=probed(table, fits_of(layout)), cut_lines=table["gpus"].map(cut)
+    )
     return table.merge(beside, on=["section", "gpus"], how="left")[list(TABLE)]
 
 
@@ -40,9 +47,9 @@ def write_rates(layout: Layout, experiment: str, machine: Machine) -> pd.DataFra
     """Write rates.csv of one experiment, without a row where nothing moves a known payload; returns the table.
 
     Raises:
-        TrisectError: as `rates_of`.
+        TrisectError: there is no scaling.csv, or as `rates_of`.
     """
-    table = rates_of(layout, experiment, machine)
+    table = rates_of(_scaling(layout, experiment), layout, machine)
     write_whole(layout.rates(experiment), table.to_csv(index=False))
     return table
 
@@ -55,10 +62,10 @@ def rates_in_words(results: Path, machine: Machine) -> list[str]:
         machine: what it ran on.
 
     Raises:
-        TrisectError: as `rates_of`, or nothing in the table moves known bytes.
+        TrisectError: as `write_rates`, or nothing in the table moves known bytes.
     """
     layout = Layout(results.parent)
-    table = rates_of(layout, results.name, machine)
+    table = rates_of(_scaling(layout, results.name), layout, machine)
     if table.empty:
         path = layout.scaling(results.name)
         raise TrisectError(f"{path}: no section at 2 or more GPUs moves a known payload; measure such counts")
@@ -68,6 +75,10 @@ def rates_in_words(results: Path, machine: Machine) -> list[str]:
     return [*shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines(), *sentences(table)]
 
 
+def _scaling(layout: Layout, experiment: str) -> pd.DataFrame:
+    return _table(layout.scaling(experiment), "run the sweep").assign(experiment=experiment)
+
+
 def _table(path: Path, remedy: str) -> pd.DataFrame:
     try:
         return pd.read_csv(path)
@@ -75,17 +86,24 @@ def _table(path: Path, remedy: str) -> pd.DataFrame:
         raise TrisectError(f"{path}: not readable as a table ({' '.join(str(error).split())}); {remedy}") from None
 
 
-def _algorithms(run: RunLayout, gpus: int) -> tuple[dict[tuple[str, int], str], int]:
-    """By section, what NCCL took for the largest all_reduce; nothing without logs. And the lines that were cut."""
-    logs = sorted(run.nccl.glob("*.log"))
-    if not logs or not run.collectives.exists():
+def fits_of(layout: Layout) -> pd.DataFrame | None:
+    """What the probe found, or None where it did not run.
+
+    Raises:
+        TrisectError: its table is damaged.
+    """
+    return _table(layout.fits, "run snakemake probe again") if layout.fits.exists() else None
+
+
+def algorithms_of(run: RunLayout, gpus: int) -> tuple[dict[tuple[str, int], str], int]:
+    """By section and count, what NCCL took for the largest all_reduce, none without logs; and the lines that were cut.
+
+    Raises:
+        TrisectError: the logs are of another run.
+    """
+    tuning, cut = tuning_of(run, gpus)
+    if tuning is None or not run.collectives.exists():
         return {}, 0
-    tuning, cut = read_tuning("\n".join(path.read_text(errors="replace") for path in logs))
-    world = int(tuning["nranks"].max()) if len(tuning) else -1
-    if world not in (-1, gpus):
-        raise TrisectError(
-            f"{run.nccl}: these logs are of {world} ranks, the run has {gpus}; they are from another run"
-        )
     collectives = pd.read_csv(run.collectives)
     largest = collectives[collectives["op"] == "all_reduce"].groupby("section")["bytes"].max()
     found = {(str(name), gpus): algorithm_for(tuning, "all_reduce", int(size)) for name, size in largest.items()}

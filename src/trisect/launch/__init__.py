@@ -13,12 +13,13 @@ from trisect.launch.owner import Owner
 from trisect.launch.signals import Bell
 from trisect.launch.slurm import run_slurm
 from trisect.launch.submission import forget
+from trisect.launch.teller import teller
 from trisect.launch.verdict import disagreement
 from trisect.layout import RunLayout
 from trisect.lock import locked
 from trisect.settings import Machine
 
-__all__ = ["Job", "run"]
+__all__ = ["Job", "run", "teller"]
 
 
 def run(job: Job, machine: Machine, layout: RunLayout, report: Report, on_behalf_of: int | None = None) -> None:

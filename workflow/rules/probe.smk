@@ -1,0 +1,42 @@
+PROBE = LAYOUT.probe("{gpus}", "{algorithm}")
+PROBES = [LAYOUT.probe(probe.gpus, probe.algorithm) for probe in SWEEP.probes()]
+
+
+def probe_parameters(wildcards):
+    """What a probe's measurement depends on; a count or algorithm that cannot be probed ends here."""
+    try:
+        return SWEEP.probe(int(wildcards.gpus), wildcards.algorithm).payload()
+    except TrisectError as mistake:
+        raise SystemExit(f"trisect: {mistake}")
+
+
+rule all_reduce:
+    """Time all_reduces from small to large at one count, with one algorithm."""
+    output:
+        record=PROBE.record,
+        table=PROBE.all_reduce,
+    log:
+        PROBE.logs / "all_reduce.log",
+    wildcard_constraints:
+        algorithm="chosen|ring|tree",
+    # As for a run: on one machine nothing beside it, and waiting for SLURM takes no core.
+    threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
+    params:
+        probe=probe_parameters,
+    script:
+        "../scripts/all_reduce.py"
+
+
+rule alpha_beta:
+    """Fit latency and rate to every probe."""
+    input:
+        records=[probe.record for probe in PROBES],
+        tables=[probe.all_reduce for probe in PROBES],
+    output:
+        LAYOUT.fits,
+    log:
+        LAYOUT.fits.with_suffix(".log"),
+    params:
+        version=__version__,
+    script:
+        "../scripts/alpha_beta.py"
