@@ -200,6 +200,12 @@ def load(settings: Mapping[str, object], folder: Path) -> Sweep:
             )
     for gpus in main.gpus:
         sweep.machine.check_count(gpus)
+    for gpus in main.predict.fit or ():
+        if gpus not in main.gpus:
+            raise TrisectError(
+                f"predict.fit: {gpus} is not among `gpus`, {', '.join(map(str, main.gpus))}, and so is not measured;"
+                " fit counts of these, or add it to them"
+            )
     return sweep
 
 

@@ -1,15 +1,15 @@
-"""What `trisect predict` says: the model's table, and its answers in words."""
+"""What a prediction says in words, and what `trisect predict` says: the model's table, and its answers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from trisect.comm import changes
-from trisect.comm.model import COLUMNS, Model, Problem, of_machine, predict, problem
+from trisect.comm.model import Model, Problem, of_machine, predict, problem
 from trisect.comm.pace import links_of
 from trisect.config import load_experiments, load_machine, load_study
 from trisect.errors import TrisectError
@@ -46,32 +46,44 @@ def prediction(
     counts = _counts(chosen, machine, gpus)
     model = of_machine(chosen, machine, links)
     table = predict(model, counts)
-    beside = max((n for n in counts if n <= _has(machine)), default=counts[0])
-    answers = changes.compare(model, counts, (PAYS, HALF), beside)
+    beside = max((n for n in counts if n <= has(machine)), default=counts[0])
     return "\n".join(
         [
             f"{experiment} ({study.size} size) on {machine_name}: modelled, not measured (docs/model.md).",
             "Seconds per iteration; cost is relative to the smallest count.",
             "",
-            *_table(table if sections else table[table["section"] == TOTAL], model),
+            *table_in_words(table if sections else table[table["section"] == TOTAL], model),
             "",
-            *_answers(table),
+            *answers(table),
             "",
-            *_what_moves_it(answers, beside, counts),
+            *what_moves_it(model, counts, beside),
             "",
-            *_notes(machine, counts, chosen),
+            *(f"Note: {note}" for note in limits(model, machine, counts)),
         ]
     )
 
 
-def _has(machine: Machine) -> float:
+def has(machine: Machine) -> float:
     """GPUs of the machine."""
     return math.inf if machine.nodes is None else machine.nodes * machine.gpus_per_node
 
 
-def _table(shown: pd.DataFrame, model: Model) -> list[str]:
+def doublings(least: int, per_node: Callable[[int], int]) -> list[int]:
+    """Powers of two from `least` to LARGEST, and whole nodes doubled, without those that fill no whole number of nodes.
+
+    Args:
+        least: the smallest.
+        per_node: by count, the GPUs of a node.
+    """
+    powers = [2**k for k in range(LARGEST.bit_length())]
+    every = {*powers, *(per_node(LARGEST) * n for n in powers), least}
+    return sorted(n for n in every if least <= n <= LARGEST and n % min(n, per_node(n)) == 0)
+
+
+def table_in_words(shown: pd.DataFrame, model: Model) -> list[str]:
+    """The rows of a prediction, with the algorithm at each count."""
     how = [model.paces(n).algorithm if n > 1 else "-" for n in shown["gpus"]]
-    columns = ["gpus", "algorithm", *(name for name in COLUMNS if name != "gpus")]
+    columns = ["gpus", "algorithm", *(name for name in shown.columns if name != "gpus")]
     return (
         shown.assign(algorithm=how)[columns]
         .to_string(index=False, float_format=lambda value: f"{value:.4g}")
@@ -81,7 +93,7 @@ def _table(shown: pd.DataFrame, model: Model) -> list[str]:
 
 def _counts(chosen: Problem, machine: Machine, gpus: Sequence[int] | None) -> list[int]:
     if gpus is None:
-        return [n for n in (2**k for k in range(LARGEST.bit_length())) if chosen.least_gpus <= n <= LARGEST]
+        return doublings(chosen.least_gpus, lambda _: machine.gpus_per_node)
     for n in gpus:
         if n < chosen.least_gpus:
             raise TrisectError(f"gpus: {chosen.name} does not fit on {n}; use {chosen.least_gpus} or more")
@@ -89,21 +101,40 @@ def _counts(chosen: Problem, machine: Machine, gpus: Sequence[int] | None) -> li
     return sorted(set(gpus))
 
 
-def _answers(table: pd.DataFrame) -> list[str]:
+def answers(table: pd.DataFrame, unit: str = "GPU") -> list[str]:
+    """Up to which count efficiency holds, and where transfer overtakes compute, in sentences.
+
+    Args:
+        table: from `model.predict`.
+        unit: what is counted, in the singular.
+    """
     total = table[table["section"] == TOTAL]
     said = []
     for level in (PAYS, HALF):
         count = largest_count(total, level)
-        where = f"up to {count} GPUs" if count else "at none of these counts"
+        where = f"up to {_counted(count, unit)}" if count else "at none of these counts"
         said.append(f"Parallel efficiency is at least {percent(level)} {where}.")
     over = total.loc[total["transfer_s"] >= total["compute_max_s"], "gpus"]
     if over.empty:
-        return [*said, f"Transfer stays shorter than the slowest rank's compute up to {total['gpus'].max()} GPUs."]
-    return [*said, f"Transfer takes at least as long as the slowest rank's compute from {over.min()} GPUs on."]
+        most = _counted(int(total["gpus"].max()), unit)
+        return [*said, f"Transfer stays shorter than the slowest rank's compute up to {most}."]
+    first = _counted(int(over.min()), unit)
+    return [*said, f"Transfer takes at least as long as the slowest rank's compute from {first} on."]
 
 
-def _what_moves_it(answers: pd.DataFrame, beside: int, counts: Sequence[int]) -> list[str]:
-    """Counts in between are interpolated, and so rounded."""
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}{'s' * (count != 1)}"
+
+
+def what_moves_it(model: Model, counts: Sequence[int], beside: int) -> list[str]:
+    """What each change does to the answers, as a table; counts in between are interpolated, and so rounded.
+
+    Args:
+        model: as for `model.predict`.
+        counts: as there.
+        beside: one of them, at which parallel efficiency is shown.
+    """
+    found = changes.compare(model, counts, (PAYS, HALF), beside)
     titles = {
         "change": "what would move it",
         PAYS: f"{percent(PAYS)} up to about",
@@ -111,22 +142,23 @@ def _what_moves_it(answers: pd.DataFrame, beside: int, counts: Sequence[int]) ->
         "crossing": "transfer below compute up to about",
         "efficiency": f"efficiency at {beside}",
     }
-    shown = answers.rename(columns=titles).astype(object)
+    shown = found.rename(columns=titles).astype(object)
     for name in (PAYS, HALF, "crossing"):
-        shown[titles[name]] = answers[name].map(
+        shown[titles[name]] = found[name].map(
             lambda count: "none" if not count else f"{counts[-1]} or more" if count == counts[-1] else f"{count:.0f}"
         )
-    shown[titles["efficiency"]] = answers["efficiency"].map(percent)
+    shown[titles["efficiency"]] = found["efficiency"].map(percent)
     return shown.to_string(index=False).splitlines()
 
 
-def _notes(machine: Machine, counts: Sequence[int], chosen: Problem) -> list[str]:
-    notes = []
-    if counts[-1] > _has(machine):
-        notes.append(
-            f"Counts above {_has(machine)} are more than this machine has: its rates are taken to hold, and its ring,"
-            " where NCCL may choose another algorithm."
+def limits(model: Model, machine: Machine, counts: Sequence[int]) -> list[str]:
+    """From which count on a prediction goes beyond the machine, and beyond the problem."""
+    said = []
+    if counts[-1] > has(machine):
+        said.append(
+            f"Counts above {has(machine)} are more than this machine has: its rates are taken to hold, and its"
+            f" {model.paces(counts[-1]).algorithm}, where NCCL may choose another algorithm."
         )
-    if counts[-1] > chosen.tiles:
-        notes.append(f"Counts above {chosen.tiles} leave GPUs without a tile: there are {chosen.tiles}.")
-    return [f"Note: {note}" for note in notes]
+    if counts[-1] > model.problem.tiles:
+        said.append(f"Counts above {model.problem.tiles} leave GPUs without a tile: there are {model.problem.tiles}.")
+    return said

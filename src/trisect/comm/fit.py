@@ -62,7 +62,7 @@ def counts_to_fit(oversubscribed: Mapping[int, bool], asked: Sequence[int] | Non
         TrisectError: a count that was not measured.
     """
     counts = sorted(oversubscribed)
-    chosen = sorted(n for n in asked or () if n >= counts[0])
+    chosen = sorted({n for n in asked or () if n >= counts[0]})
     for n in chosen:
         if n not in oversubscribed:
             raise TrisectError(
