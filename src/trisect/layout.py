@@ -137,6 +137,14 @@ class Layout:
         """The files of one probe; both may be Snakemake wildcards."""
         return ProbeLayout(self.root / "probe" / f"gpus-{gpus}" / algorithm)
 
+    def prediction(self, experiment: str) -> Path:
+        """What the model makes of one experiment at all counts, from some that were measured."""
+        return self.root / experiment / "prediction.csv"
+
+    def prediction_words(self, experiment: str) -> Path:
+        """The same, answered in words."""
+        return self.root / experiment / "prediction.txt"
+
     @property
     def fits(self) -> Path:
         """comm.alpha_beta.FITS: latency and rate of every count's all_reduces, by `snakemake probe`."""

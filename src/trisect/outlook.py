@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from trisect.config import Run
+from trisect.config import Run, Sweep
 from trisect.errors import TrisectError
 from trisect.host import usable_cores
+from trisect.layout import Layout
 from trisect.settings import Machine
 
 
@@ -23,6 +24,11 @@ def outlook(run: Run, machine: Machine) -> list[str]:
         ranks, cores = ranks_on_a_host(run.gpus, machine), cores_of_a_host(machine)
         said.append(f"{ranks} ranks share {cores} cores: slower for that reason alone, which is no scaling loss")
     return said
+
+
+def predictable(sweep: Sweep, layout: Layout, experiment: str) -> bool:
+    """Whether anything gives a rate to predict with: two ranks, a machine's links, or what a probe left."""
+    return sweep.counts(experiment)[-1:] > [1] or sweep.machine.links is not None or layout.fits.exists()
 
 
 def shares_cores(gpus: int, machine: Machine) -> bool:

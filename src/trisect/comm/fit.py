@@ -110,7 +110,7 @@ def fit(
         jitters[section] = jitter if jitter is not None else _jitter(section, runs, stretches)
     if jitter is None and all(isinstance(found, float) for found in jitters.values()):
         notes.append("One iteration at each count says nothing about jitter: there is none in the model.")
-    return Fitted(Model(chosen, going, jitters), lines, tuple(notes + [_of_line(line) for line in lines]))
+    return Fitted(Model(chosen, going, jitters), lines, tuple(notes))
 
 
 def _compute(problem: Problem, section: str, runs: Sequence[Measured]) -> tuple[Work, list[str]]:
@@ -229,8 +229,3 @@ def _line(run: Measured) -> Line:
     (alpha_s, s_per_largest), _ = nnls(np.stack([ones, moved / moved.max()], axis=1), rows["transfer_s"].to_numpy())
     rate = moved.max() / s_per_largest / 1e9 if s_per_largest > 0 else float("inf")
     return Line(run.gpus, run.per_node, how, float(alpha_s), float(rate))
-
-
-def _of_line(line: Line) -> str:
-    alpha = f"{line.alpha_s * 1e6:.3g} us each and" if line.alpha_s else "latency not told apart,"
-    return f"messages at {line.gpus}: {alpha} {line.gb_per_s:.4g} GB/s of a {line.algorithm}'s bytes."

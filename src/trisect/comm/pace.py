@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent, steps
 from trisect.errors import TrisectError
-from trisect.settings import Links, Machine
+from trisect.settings import CHOSEN, Links, Machine
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,23 @@ def of_lines(lines: Sequence[Line], per_node: Callable[[int], int]) -> Paces:
         return Pace(gpus, here, line.algorithm, inside, line.gb_per_s, step_s)
 
     return pace
+
+
+def lines_of(fits: pd.DataFrame) -> list[Line]:
+    """A probe's lines, one a count: what NCCL or gloo chose by itself, of the fastest protocol, which large ones take.
+
+    Where nothing says which algorithm that was, it is read as a ring.
+
+    Args:
+        fits: comm.alpha_beta.FITS.
+    """
+    chosen = fits[(fits["algorithm"] == CHOSEN) & fits["reading"].isin([RING, TREE]) & (fits["gpus"] > 1)]
+    known = chosen[(chosen["reading"] == RING) | (chosen["ran"] == TREE)]
+    fastest = known.sort_values("gb_per_s").drop_duplicates("gpus", keep="last").sort_values("gpus")
+    return [
+        Line(row.gpus, row.gpus // row.nodes, row.reading, max(row.alpha_s, 0.0), row.gb_per_s)
+        for row in fastest.itertuples()
+    ]
 
 
 def _gpus(line: Line) -> int:

@@ -1,0 +1,44 @@
+# Of the experiments that anything gives a rate for.
+PREDICTIONS = {
+    name: LAYOUT.prediction(name)
+    for name in SWEEP.settings.experiments
+    if predictable(SWEEP, LAYOUT, name)
+}
+
+
+rule prediction:
+    """Fit a model to some of an experiment's counts and hold it against the others."""
+    input:
+        decompositions=lambda wildcards: files_of(wildcards.experiment, "decomposition"),
+        collectives=lambda wildcards: files_of(wildcards.experiment, "collectives"),
+        ranks=lambda wildcards: files_of(wildcards.experiment, "ranks"),
+    output:
+        table=LAYOUT.prediction("{experiment}"),
+        words=LAYOUT.prediction_words("{experiment}"),
+    log:
+        LAYOUT.prediction("{experiment}").with_suffix(".log"),
+    params:
+        machine=SWEEP.machine.model_dump_json(exclude={"environment", "slurm", "probe"}),
+        predict=SWEEP.settings.predict.model_dump_json(),
+        # As a parameter and no input: a prediction takes what a probe left, and starts none.
+        fits=LAYOUT.fits.read_text() if LAYOUT.fits.exists() else "",
+        version=__version__,
+    script:
+        "../scripts/prediction.py"
+
+
+def every_prediction(wildcards):
+    """The prediction of every experiment; one that nothing gives a rate for ends here."""
+    for name in SWEEP.settings.experiments:
+        if name not in PREDICTIONS:
+            raise SystemExit(
+                f"trisect: gpus: {name} is measured on 1 alone, where nothing is transferred; "
+                "add a count, run snakemake probe, or give the machine's file links"
+            )
+    return list(PREDICTIONS.values())
+
+
+rule predict:
+    """Every experiment at every count up to 1,024, by a model fitted to the counts in `predict.fit`."""
+    input:
+        every_prediction,
