@@ -42,7 +42,8 @@ def _fits_of(files: ProbeLayout, gpus: int) -> tuple[pd.DataFrame, list[str]]:
     if record.gpus != gpus:
         raise TrisectError(f"{files.record}: it is of {record.gpus} GPUs, not of {gpus}; probe this count again")
     tuning, cut = tuning_of(files, gpus)
-    found, refused = fits(_table(files), tuning, record.versions.get("nccl", "") if record.backend == "nccl" else "")
+    version = record.versions.get("nccl", "") if record.backend == "nccl" else ""
+    found, refused = fits(_table(files, gpus), tuning, version)
     who = f"{gpus} GPUs, {record.algorithm}"
     notes = [f"{who}: left out {record.left_out}"] if record.left_out else []
     notes += [f"{who}: ranks shared cores: slower for that reason alone"] if record.oversubscribed else []
@@ -51,9 +52,12 @@ def _fits_of(files: ProbeLayout, gpus: int) -> tuple[pd.DataFrame, list[str]]:
     return found, notes + refused
 
 
-def _table(files: ProbeLayout) -> pd.DataFrame:
+def _table(files: ProbeLayout, gpus: int) -> pd.DataFrame:
     try:
-        return as_table(pd.read_csv(files.all_reduce), ALL_REDUCE)
+        table = as_table(pd.read_csv(files.all_reduce)[list(ALL_REDUCE)], ALL_REDUCE)
+        if set(table["gpus"]) != {gpus}:
+            raise ValueError(f"not of {gpus} GPUs alone")
+        return table
     except (OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
         raise TrisectError(f"{files.all_reduce}: not a probe's table ({said}); probe this count again") from None
