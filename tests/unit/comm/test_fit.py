@@ -8,48 +8,21 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known import trace_of
+from modelled import LINE, PACES, WORK, every_host_one, measured, without_work
 
-from trisect.analysis import decompose
-from trisect.comm.fit import Measured, counts_to_fit, fit
+from trisect.comm.fit import counts_to_fit, fit
 from trisect.comm.held_out import PREDICTION, QUANTITIES, beside
 from trisect.comm.model import TIMES, Model, Problem, predict
-from trisect.comm.pace import Line, of_lines, of_links
-from trisect.comm.simulate import job
+from trisect.comm.pace import of_lines, of_links
 from trisect.errors import TrisectError
 from trisect.studied import Work
 
-KNOWN = Problem(
-    name="known",
-    tiles=36,
-    operators=8,
-    unrolled=1,
-    image_bytes=8_000_000,
-    least_gpus=1,
-    sections={
-        "gradient": Work(operators_s=0.4, repeated_s=0.01, other_all_reduces=1, other_bytes=8),
-        "denoiser": Work(tiles_s=3.6, repeated_s=0.02),
-    },
-)
-UNKNOWN = replace(KNOWN, sections={name: Work() for name in KNOWN.sections})
-LINE = Line(gpus=2, per_node=1, algorithm="ring", alpha_s=2e-4, gb_per_s=0.5)
-
-
-def every_host_one(gpus):
-    return 1
-
-
-PACES = of_lines([LINE], every_host_one)
+KNOWN = Problem("known", tiles=36, operators=8, unrolled=1, image_bytes=8_000_000, least_gpus=1, sections=WORK)
+UNKNOWN = without_work(KNOWN)
 
 
 def model(problem=KNOWN, jitter=0.0, paces=PACES):
     return Model(problem, paces, dict.fromkeys(problem.sections, jitter))
-
-
-def measured(made, gpus, *, iterations=6, algorithm="unknown", seed=0):
-    """A run of the model, decomposed like any trace."""
-    found = decompose(trace_of(job(made, gpus, iterations=iterations, seed=seed)))
-    return Measured(gpus, made.paces(gpus).per_node, found.table, found.ranks, found.collectives, algorithm)
 
 
 def test_constants_come_back_from_two_counts():
@@ -112,7 +85,7 @@ TRAINING = replace(
 
 
 def test_training_has_both_kinds_and_pieces_dealt_alike_count_as_tiles():
-    outline = replace(TRAINING, sections={name: Work() for name in TRAINING.sections})
+    outline = without_work(TRAINING)
     alike = fit(outline, [measured(model(TRAINING), n) for n in (2, 4)], every_host_one)
     assert alike.model.problem.sections["forward"].tiles_s == pytest.approx(9, rel=1e-5)
     assert "forward: these counts cannot tell operators from tiles; taken as tiles." in alike.notes
@@ -221,7 +194,7 @@ def test_study_fitted_at_4_and_8_predicts_64(problems, v100):
     known = Model(problems["inference_2d"], of_links(v100.links, 4), {"gradient": 0.03, "denoiser": 0.03})
     logs = {4: "ring", 8: "tree", 16: "ring", 64: "ring"}
     runs = {n: measured(known, n, iterations=10, algorithm=how) for n, how in logs.items()}
-    outline = replace(known.problem, sections={name: Work() for name in known.problem.sections})
+    outline = without_work(known.problem)
 
     def errors(counts, paces=None):
         fitted = fit(outline, [runs[n] for n in counts], lambda n: min(n, 4), paces=paces)

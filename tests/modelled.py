@@ -1,0 +1,61 @@
+"""Runs that the model makes up, decomposed like any trace: measured counts whose truth is known. No trace file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from known import trace_of
+
+from trisect.analysis import decompose
+from trisect.comm.fit import Measured
+from trisect.comm.model import Model, Problem
+from trisect.comm.pace import Line, of_lines
+from trisect.comm.simulate import job, nccl_log
+from trisect.files.decomposition import annotated
+from trisect.layout import Layout
+from trisect.studied import Work
+
+WORK = {
+    "gradient": Work(operators_s=0.4, repeated_s=0.01, other_all_reduces=1, other_bytes=8),
+    "denoiser": Work(tiles_s=3.6, repeated_s=0.02),
+}
+LINE = Line(gpus=2, per_node=1, algorithm="ring", alpha_s=2e-4, gb_per_s=0.5)
+
+
+def every_host_one(gpus: int) -> int:
+    return 1
+
+
+PACES = of_lines([LINE], every_host_one)
+
+
+def without_work(problem: Problem) -> Problem:
+    """What a fit starts from."""
+    return replace(problem, sections={name: Work() for name in problem.sections})
+
+
+def measured(made: Model, gpus: int, *, iterations: int = 6, algorithm: str = "unknown", seed: int = 0) -> Measured:
+    """A run of the model."""
+    found = decompose(trace_of(job(made, gpus, iterations=iterations, seed=seed)))
+    return Measured(gpus, made.paces(gpus).per_node, found.table, found.ranks, found.collectives, algorithm)
+
+
+def write_runs(made: Model, layout: Layout, counts: Iterable[int], shared: Iterable[int] = (), logs: bool = False):
+    """The files of a decomposition, as from the workflow, of every count; those `shared` are flagged as oversubscribed.
+
+    The logs are NCCL's.
+    """
+    name, bounds = made.problem.name, {"tiles": 1.0, "operators": 1.0}
+    for gpus in counts:
+        files, found = layout.run(name, gpus), decompose(trace_of(job(made, gpus, iterations=6, seed=0)))
+        files.folder.mkdir(parents=True)
+        table = annotated(found.table, name, bounds, oversubscribed=gpus in shared, profiling_price=1.0)
+        table.to_csv(files.decomposition, index=False)
+        found.collectives.to_csv(files.collectives, index=False)
+        found.iterations.to_parquet(files.iterations)
+        found.ranks.to_parquet(files.ranks)
+        files.findings.write_text("# Findings\n")
+        if logs and gpus > 1:
+            files.nccl.mkdir(parents=True)
+            (files.nccl / "nccl.log").write_text(nccl_log(made, gpus))
