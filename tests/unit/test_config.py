@@ -158,6 +158,11 @@ def test_every_key_is_described(name: str) -> None:
     ("name", "old", "new", "words"),
     [
         ("machines/v100.yaml", "pair_gb_per_s: 40", "pair_gb_per_s: 0", ["v100.yaml", "links.pair_gb_per_s", "got 0"]),
+        ("machines/v100.yaml", "pair_gb_per_s: 40", "pair_gb_per_s: .inf", ["links.pair_gb_per_s", "finite"]),
+        ("machines/v100.yaml", "  pair_gb_per_s: 40", "", ["v100.yaml: links.pair_gb_per_s: Field required"]),
+        ("machines/v100.yaml", "ring: 10.5", "ring: -1", ["links.network_gb_per_s.ring", "greater than 0 (got -1)"]),
+        ("machines/v100.yaml", "    ring: 10.5", "", ["v100.yaml", "links", "no rate for 'ring'"]),
+        ("machines/v100.yaml", "step_us: 12", "step_us: -1", ["links.step_us", "greater than or equal to 0 (got -1)"]),
         ("machines/v100.yaml", "    tree: 17", "", ["v100.yaml", "links", "no rate for 'tree'"]),
         ("study.yaml", "tiles_s: 172", "tile_s: 172", ["config/study.yaml", "did you mean 'tiles_s'?"]),
         ("study.yaml", "  inference_3d:", "  inference_4d:", ["config/study.yaml", "did you mean 'inference_3d'?"]),

@@ -146,12 +146,11 @@ def _in_words(table: pd.DataFrame, fitted: Fitted, machine: Machine) -> list[str
 
 def _paces(fitted: Fitted) -> list[str]:
     """What messages went at, at each fitted count."""
-    said = []
-    for line in fitted.lines:
-        latency = f"{seconds(line.alpha_s)} each, and " if line.alpha_s else ""
-        rate = f"bytes of a {line.algorithm} at {digits(line.gb_per_s)} GB/s"
-        said.append(f"Messages at {line.gpus} take {latency}{rate if line.gb_per_s < float('inf') else 'no more'}.")
-    return said
+    return [
+        f"At {line.gpus}, bytes, counted as a {line.algorithm}'s, go at {digits(line.gb_per_s)} GB/s"
+        f"{f', after {seconds(line.alpha_s)} a message' if line.alpha_s else ''}."
+        for line in fitted.lines
+    ]
 
 
 def _off(total: pd.DataFrame, unit: str) -> list[str]:
@@ -169,7 +168,9 @@ def _off(total: pd.DataFrame, unit: str) -> list[str]:
 
 
 def _signed(error: float) -> str:
-    return "unknown" if pd.isna(error) else f"{'+' if error >= 0 else '-'}{percent(abs(error))}"
+    if abs(error) < 5e-4:  # no sign for what is rounding
+        return "0 %"
+    return "unknown" if pd.isna(error) else f"{'+' if error > 0 else '-'}{percent(abs(error))}"
 
 
 def _doubts(table: pd.DataFrame, runs: Mapping[int, Measured], fitted: Fitted, machine: Machine) -> list[str]:

@@ -55,7 +55,7 @@ def test_two_smallest_are_fitted_and_the_others_held_out(layout):
     assert "modelled from what was measured at 1 and 2" in words
     assert "Held out at 8, where ranks share cores, which the model does not know: span" in words
     assert "Rates are those that the transfers at the fitted counts imply" in words
-    assert "Messages at 2 take 200 µs each, and bytes of a ring at 0.500 GB/s." in words
+    assert "At 2, bytes, counted as a ring's, go at 0.500 GB/s, after 200 µs a message." in words
     assert "Counts above 36 leave GPUs without a tile" in words
 
 
@@ -115,7 +115,7 @@ def test_without_links_the_log_names_the_algorithm_and_crossing_nodes_is_doubted
     across = sweep_of(machine="v100", size="published", gpus=[2, 4, 8], predict={"fit": [8]})
     across = across.model_copy(update={"machine": cluster.machine})
     words = write_prediction(across, layout, "inference_2d")
-    assert any("Messages at 8 take" in line and "bytes of a tree at 17.0 GB/s" in line for line in words)
+    assert any("At 8, bytes, counted as a tree's, go at 17.0 GB/s" in line for line in words)
     assert not any("No fitted count spans nodes" in line or "No NCCL log" in line for line in words)
     for log in layout.run("inference_2d", 8).nccl.iterdir():
         log.unlink()
