@@ -31,6 +31,13 @@ Count = Annotated[int, Field(strict=True, ge=1), BeforeValidator(_whole)]
 Natural = Annotated[int, Field(strict=True, ge=0), BeforeValidator(_whole)]
 
 
+def _distinct(values: list[object]) -> list[object]:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value!r} stands there twice; name each once")
+    return values
+
+
 class Closed(BaseModel):
     """A model that refuses keys it does not know and values that change."""
 
@@ -78,13 +85,7 @@ class Settings(Closed):
     predict: Predict = Predict()
     """What `snakemake predict` starts from."""
 
-    @field_validator("gpus", "experiments")
-    @classmethod
-    def _distinct(cls, values: list[object]) -> list[object]:
-        for value in values:
-            if values.count(value) > 1:
-                raise ValueError(f"{value!r} stands there twice; name each once")
-        return values
+    _each_once = field_validator("gpus", "experiments")(_distinct)
 
 
 class Size(Closed):
@@ -227,6 +228,8 @@ class Probe(Closed):
     """Most all_reduces of a size and cadence; fewer where they take long, never under 5."""
     seconds: float = Field(default=30, gt=0)
     """Time that one job may measure for; sizes that would take longer are left out."""
+
+    _each_once = field_validator("algorithms")(_distinct)
 
     @model_validator(mode="after")
     def _sizes_for_a_fit(self) -> Probe:

@@ -11,6 +11,8 @@ rule benchmark:
     # Waiting for a SLURM job takes no core, so that one which never starts does not hold back the others.
     threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
     params:
-        run=run_parameters,
+        run=lambda wildcards: payload_of(
+            SWEEP.run, wildcards.experiment, int(wildcards.gpus)
+        ),
     script:
         "../scripts/benchmark.py"

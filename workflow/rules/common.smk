@@ -12,10 +12,10 @@ except TrisectError as mistake:
 RUN = LAYOUT.run("{experiment}", "{gpus}")
 
 
-def run_parameters(wildcards):
-    """What a run's measurement depends on; a count or experiment that cannot be run ends here."""
+def payload_of(launch, *arguments):
+    """What a measurement depends on; a count, experiment or algorithm that cannot be launched ends here."""
     try:
-        return SWEEP.run(wildcards.experiment, int(wildcards.gpus)).payload()
+        return launch(*arguments).payload()
     except TrisectError as mistake:
         raise SystemExit(f"trisect: {mistake}")
 

@@ -2,14 +2,6 @@ PROBE = LAYOUT.probe("{gpus}", "{algorithm}")
 PROBES = [LAYOUT.probe(probe.gpus, probe.algorithm) for probe in SWEEP.probes()]
 
 
-def probe_parameters(wildcards):
-    """What a probe's measurement depends on; a count or algorithm that cannot be probed ends here."""
-    try:
-        return SWEEP.probe(int(wildcards.gpus), wildcards.algorithm).payload()
-    except TrisectError as mistake:
-        raise SystemExit(f"trisect: {mistake}")
-
-
 rule all_reduce:
     """Time all_reduces from small to large at one count, with one algorithm."""
     output:
@@ -22,7 +14,9 @@ rule all_reduce:
     # As for a run: on one machine nothing beside it, and waiting for SLURM takes no core.
     threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
     params:
-        probe=probe_parameters,
+        probe=lambda wildcards: payload_of(
+            SWEEP.probe, int(wildcards.gpus), wildcards.algorithm
+        ),
     script:
         "../scripts/all_reduce.py"
 
