@@ -78,8 +78,8 @@ def device_collectives(timeline: Timeline, device: Device, launched: Launched, h
     """NCCL kernels. What a kernel does not say of itself, the annotation around its launch may."""
     enqueues = _Enqueues(timeline)
     found = []
-    for index in np.flatnonzero(np.isin(device.row, list(timeline.communication))):
-        kernel = timeline.communication[int(device.row[index])]
+    for index in np.flatnonzero(device.kernel >= 0):
+        kernel = timeline.communication[device.kernel[index]]
         launch_ns = int(launched.time_ns[index])
         around = enqueues.around(int(launched.thread[index]), launch_ns)
         names = [kernel.args.collective, around.name if around else "", kernel.name]

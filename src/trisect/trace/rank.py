@@ -113,7 +113,7 @@ def _device_work(timeline: Timeline, device: Device, launches: Launches, windows
     np.maximum.at(end_ns, section[section >= 0], device.end_ns[section >= 0])
     idle = start_ns > end_ns  # nothing was launched in it: a span of no length
     start_ns[idle] = end_ns[idle] = windows.start_ns[idle]
-    communicates = np.isin(device.row, list(timeline.communication))
+    communicates = device.kernel >= 0
     compute = union(as_intervals(device.start_ns[~communicates], device.end_ns[~communicates]))
     collectives = attribute.device_collectives(timeline, device, launched, header)
     return _Work(compute, start_ns, end_ns, collectives, launch_ns)

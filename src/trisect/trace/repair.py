@@ -7,6 +7,7 @@ is not mended.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -148,7 +149,8 @@ def _without_bad_values(text: bytes, repairs: Counter[str]) -> bytes | None:
     """The event without those of its values that have the wrong type, such as an integer over 64 bits."""
     try:
         event = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        json.loads(text, object_pairs_hook=_refuse_two_in_one)
+    except (msgspec.DecodeError, ValueError):
         return None
     if not isinstance(event, dict):
         return None
@@ -156,6 +158,13 @@ def _without_bad_values(text: bytes, repairs: Counter[str]) -> bytes | None:
     if isinstance(args, dict):
         event["args"] = _keep_typed(args, Args, repairs)
     return msgspec.json.encode(_keep_typed(event, Event, repairs))
+
+
+def _refuse_two_in_one(pairs: list[tuple[str, Any]]) -> None:
+    """Raises ValueError for what is left of two events where the text between them is gone: keys come twice."""
+    keys = [key for key, _ in pairs if key in Event.__struct_encode_fields__]
+    if len(set(keys)) < len(keys):
+        raise ValueError
 
 
 def _keep_typed(values: dict[str, Any], struct: type[msgspec.Struct], repairs: Counter[str]) -> dict[str, Any]:

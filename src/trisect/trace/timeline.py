@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trisect.trace.collectives import is_communication_kernel
-from trisect.trace.events import MISSING, Args
+from trisect.trace.events import MISSING, Args, Event
 from trisect.trace.reader import Batch, Reader
 
 Column = NDArray[Any]  # of integers
@@ -51,6 +51,21 @@ class Mark:
     place: tuple[int, int]  # offset of its batch, index in it
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Complete events of one category in a batch."""
+
+    batch: Batch
+    rows: list[int]  # in the batch
+    events: list[Event]
+    start_ns: Column
+    dur_ns: Column
+
+    def names(self, wanted: Callable[[str], object]) -> set[str]:
+        """The names for which `wanted` holds; it is asked once for each, however many events have it."""
+        return {name for name in {event.name for event in self.events} if wanted(name)}
+
+
 class Columns:
     """Named columns of integers, all of one length, grown a batch at a time; a smaller type saves memory."""
 
@@ -78,7 +93,7 @@ class Timeline:
 
     Attributes:
         marks: annotations of the host, collectives of the host among them, in the file's order.
-        device: device activity; `communication` has the rows of it that are NCCL kernels.
+        device: device activity; `kernel` is the place in `communication` of those that are NCCL kernels, else -1.
         launches: calls that may start device work; `kernel` is 1 for those that start one kernel each.
         host: operators on the host; `c10d` is 1 for those of torch.distributed, `absorbed` for those that stand
             for the operators inside them, which are not kept.
@@ -88,47 +103,52 @@ class Timeline:
         self.events = 0
         self.repairs: Counter[str] = Counter()
         self.marks: list[Mark] = []
-        self.device = Columns(start_ns=np.int64, dur_ns=np.int64, stream=np.int32, correlation=np.int64)
-        self.communication: dict[int, Mark] = {}
+        self.device = Columns(
+            start_ns=np.int64, dur_ns=np.int64, stream=np.int32, correlation=np.int64, kernel=np.int32
+        )
+        self.communication: list[Mark] = []
         self.launches = Columns(start_ns=np.int64, thread=np.int32, correlation=np.int64, kernel=np.int8)
         self.host = Columns(start_ns=np.int64, dur_ns=np.int64, thread=np.int32, c10d=np.int8, absorbed=np.int8)
         self._absorb = absorb
         self.autograd_threads: set[int] = set()
-        self._numbers = _Numbers()
+        self._threads, self._streams = _Numbers(), _Numbers()
 
-    def add_device(self, batch: Batch, rows: list[int]) -> None:
+    def add_device(self, chosen: Chosen) -> None:
         """Add kernels, copies and memsets."""
-        events = [batch.events[row] for row in rows]
-        before = len(self.device)
-        for position, (row, event) in enumerate(zip(rows, events, strict=True), before):
-            if event.args.collective or (event.cat == "kernel" and is_communication_kernel(event.name)):
-                self.communication[position] = self._mark(batch, row)
+        events, streams = chosen.events, self._streams
+        is_kernel = chosen.events[0].cat == "kernel"
+        communicate = chosen.names(is_communication_kernel) if is_kernel else set()
+        kernel = [-1] * len(events)
+        for at, event in enumerate(events):
+            if event.name in communicate or event.args.collective:
+                kernel[at] = len(self.communication)
+                self.communication.append(self._mark(chosen, at))
         self.device.append(
-            start_ns=batch.start_ns[rows],
-            dur_ns=batch.dur_ns[rows],
-            stream=[self._numbers[event.tid, event.pid] for event in events],
+            start_ns=chosen.start_ns,
+            dur_ns=chosen.dur_ns,
+            stream=[streams[event.tid, event.pid] for event in events],
             correlation=[event.args.correlation for event in events],
+            kernel=kernel,
         )
 
-    def add_launches(self, batch: Batch, rows: list[int]) -> None:
+    def add_launches(self, chosen: Chosen) -> None:
         """Add calls of the CUDA runtime and driver."""
-        events = [batch.events[row] for row in rows]
+        launch, threads = chosen.names(_LAUNCHES_KERNEL.search), self._threads
         self.launches.append(
-            start_ns=batch.start_ns[rows],
-            thread=[self._numbers[event.tid, None] for event in events],
-            correlation=[event.args.correlation for event in events],
-            kernel=[_launches_kernel(event.name) for event in events],
+            start_ns=chosen.start_ns,
+            thread=[threads[event.tid] for event in chosen.events],
+            correlation=[event.args.correlation for event in chosen.events],
+            kernel=[event.name in launch for event in chosen.events],
         )
 
-    def add_host(self, batch: Batch, rows: list[int]) -> None:
+    def add_host(self, chosen: Chosen) -> None:
         """Add operators of the host, those inside others of this batch left out."""
-        events = [batch.events[row] for row in rows]
-        threads = np.array([self._numbers[event.tid, None] for event in events], np.int64)
+        events, start_ns, dur_ns = chosen.events, chosen.start_ns, chosen.dur_ns
+        threads = np.array([self._threads[event.tid] for event in events], np.int64)
         of_autograd = [event.name.startswith(_AUTOGRAD) for event in events]
         self.autograd_threads.update(np.unique(threads[of_autograd]).tolist())
-        start_ns, dur_ns = batch.start_ns[rows], batch.dur_ns[rows]
         c10d = np.array(["c10d" in event.name for event in events])
-        absorbing = absorbed = np.zeros(len(rows), bool)
+        absorbing = absorbed = np.zeros(len(events), bool)
         if self._absorb:
             absorbing, absorbed = _absorption(start_ns, dur_ns, threads, c10d)
         kept = ~absorbed
@@ -152,17 +172,18 @@ class Timeline:
         )
         return any((counts > 0).any() for counts in calls_in)
 
-    def add_marks(self, batch: Batch, rows: list[int]) -> None:
+    def add_marks(self, chosen: Chosen) -> None:
         """Add annotations."""
-        self.marks.extend(self._mark(batch, row) for row in rows)
+        self.marks.extend(self._mark(chosen, at) for at in range(len(chosen.events)))
 
-    def _mark(self, batch: Batch, row: int) -> Mark:
-        event, start_ns = batch.events[row], int(batch.start_ns[row])
-        end_ns = start_ns + int(batch.dur_ns[row])
+    def _mark(self, chosen: Chosen, at: int) -> Mark:
+        event, start_ns = chosen.events[at], int(chosen.start_ns[at])
+        end_ns = start_ns + int(chosen.dur_ns[at])
         args = event.args
         if args.dims:  # a view that would keep the whole batch in memory
             args = msgspec.structs.replace(args, dims=args.dims.copy(), types=args.types.copy())
-        return Mark(event.name, self._numbers[event.tid, None], start_ns, end_ns, args, (batch.offset, row))
+        place = (chosen.batch.offset, chosen.rows[at])
+        return Mark(event.name, self._threads[event.tid], start_ns, end_ns, args, place)
 
 
 def calls_inside(calls_ns: Column, start_ns: Column, end_ns: Column) -> Column:
@@ -191,15 +212,10 @@ def _absorption(start_ns: Column, dur_ns: Column, thread: Column, c10d: NDArray[
     return absorbing, absorbed
 
 
-@cache
-def _launches_kernel(name: str) -> bool:
-    return bool(_LAUNCHES_KERNEL.search(name))
+class _Numbers(dict[object, int]):
+    """0, 1, ... for threads (by id) and for streams (by id and device)."""
 
-
-class _Numbers(dict[tuple[object, object], int]):
-    """0, 1, ... for threads (tid, None) and streams (tid, device)."""
-
-    def __missing__(self, key: tuple[object, object]) -> int:
+    def __missing__(self, key: object) -> int:
         self[key] = number = len(self)
         return number
 
@@ -223,31 +239,34 @@ def read_timeline(reader: Reader, absorb: bool = True) -> Timeline:
     }
     for batch in reader.batches():
         timeline.events += len(batch.events)
-        rows: dict[str, list[int]] = {category: [] for category in sinks}
+        rows: defaultdict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(batch.events):
-            if (chosen := rows.get(event.cat)) is not None:
-                chosen.append(row)
-            elif event.cat not in UNUSED or (not event.cat and event.ph == "X"):
-                timeline.repairs["unknown_category"] += 1
-        for category, sink in sinks.items():
-            if chosen := _complete(reader, timeline, batch, rows[category]):
-                sink(batch, chosen)
+            rows[event.cat].append(row)
+        for category, own in rows.items():
+            if (sink := sinks.get(category)) is not None:
+                if (chosen := _complete(reader, timeline, batch, own)).rows:
+                    sink(chosen)
+            elif category not in UNUSED:
+                timeline.repairs["unknown_category"] += len(own)
+            elif not category and (nameless := sum(batch.events[row].ph == "X" for row in own)):
+                timeline.repairs["unknown_category"] += nameless
     timeline.events += reader.passed_over
     timeline.repairs.update(reader.repairs)
     return timeline
 
 
-def _complete(reader: Reader, timeline: Timeline, batch: Batch, rows: list[int]) -> list[int]:
-    """The rows that are complete events; refuses one whose time or duration is missing."""
-    complete = [row for row in rows if batch.events[row].ph == "X"]
-    if len(complete) < len(rows):
-        timeline.repairs["not_a_complete_event"] += len(rows) - len(complete)
-    chosen = [batch.events[row] for row in complete]
-    if strange := sum([not event.name or type(event.tid) is str for event in chosen]):
+def _complete(reader: Reader, timeline: Timeline, batch: Batch, rows: list[int]) -> Chosen:
+    """The complete events among these rows; refuses one whose time or duration is missing."""
+    events = [batch.events[row] for row in rows]
+    if {event.ph for event in events} != {"X"}:
+        timeline.repairs["not_a_complete_event"] += sum(event.ph != "X" for event in events)
+        rows = [row for row, event in zip(rows, events, strict=True) if event.ph == "X"]
+        events = [batch.events[row] for row in rows]
+    if strange := sum([not event.name or type(event.tid) is str for event in events]):
         timeline.repairs["no_name_or_thread"] += strange
-    for column, key in ((batch.start_ns, "ts"), (batch.dur_ns, "dur")):
-        missing = np.flatnonzero(column[complete] == MISSING)
-        if len(missing):
-            row = complete[missing[0]]
-            raise reader.refuse(batch.offset_of(row), f"event {batch.events[row].name!r} has no usable {key}")
-    return complete
+    at = np.array(rows, np.intp)
+    chosen = Chosen(batch, rows, events, batch.start_ns[at], batch.dur_ns[at])
+    for column, key in ((chosen.start_ns, "ts"), (chosen.dur_ns, "dur")):
+        for first in np.flatnonzero(column == MISSING)[:1]:
+            raise reader.refuse(batch.offset_of(rows[first]), f"event {events[first].name!r} has no usable {key}")
+    return chosen

@@ -33,7 +33,7 @@ class Device:
     start_ns: Column
     end_ns: Column
     correlation: Column
-    row: Column  # in Timeline.device, the key of Timeline.communication
+    kernel: Column  # place in Timeline.communication of those that communicate, else -1
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,20 @@ def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -
         repeated[1:] &= column[order[1:]] == column[order[:-1]]
     _count(repairs, duplicated_event=repeated.sum())
     untimed = (start_ns[order] == 0) & ~repeated
-    for row in order[untimed]:
-        if (kernel := timeline.communication.get(int(row))) is not None:
-            raise refuse(f"collective {kernel.name!r} has no timestamp; record the trace again", kernel)
+    for at in order[untimed & (columns["kernel"][order] >= 0)][:1]:
+        kernel = timeline.communication[columns["kernel"][at]]
+        raise refuse(f"collective {kernel.name!r} has no timestamp; record the trace again", kernel)
     _count(repairs, zero_timestamp=untimed.sum())
     order = order[~repeated & ~untimed]
     end_ns = _possible_ends(timeline, order, repairs, refuse)
-    return Device(start_ns[order], end_ns, columns["correlation"][order], order)
+    return Device(start_ns[order], end_ns, columns["correlation"][order], columns["kernel"][order])
 
 
 def _possible_ends(timeline: Timeline, order: Column, repairs: Counter[str], refuse: Refuse) -> Column:
     stream, start_ns, dur_ns = (timeline.device[name][order] for name in ("stream", "start_ns", "dur_ns"))
-    for index in np.flatnonzero(dur_ns < 0):
-        if (kernel := timeline.communication.get(int(order[index]))) is not None:
-            raise refuse(f"collective {kernel.name!r} has a negative duration; record the trace again", kernel)
+    for at in order[(dur_ns < 0) & (timeline.device["kernel"][order] >= 0)][:1]:
+        kernel = timeline.communication[timeline.device["kernel"][at]]
+        raise refuse(f"collective {kernel.name!r} has a negative duration; record the trace again", kernel)
     end_ns = start_ns + np.maximum(dur_ns, 0)
     follows = stream[1:] == stream[:-1]
     too_long = np.r_[follows & (end_ns[:-1] > start_ns[1:] + ROUNDING_NS), False][: len(order)]

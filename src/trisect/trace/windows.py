@@ -83,11 +83,6 @@ def _windows(marks: list[Mark], numbers: list[int], refuse: Refuse) -> Windows:
     return Windows([mark.name for mark in marks], numbers, start_ns, end_ns, marks[0].thread if marks else -1)
 
 
-def _some_names(timeline: Timeline) -> str:
-    seen = list(dict.fromkeys(mark.name.split("#")[0] for mark in timeline.marks))
-    return ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "") if seen else "no annotations at all"
-
-
 def some_names(timeline: Timeline) -> str:
     """Names of annotations, for an error that did not find the one it sought."""
     seen = list(dict.fromkeys(mark.name.split("#")[0] for mark in timeline.marks))

@@ -269,6 +269,12 @@ def test_event_broken_beyond_one_reading(read):
     assert abs(int(message.split("byte ")[1].split(":")[0]) - at) < 20
 
 
+def test_two_events_with_the_text_between_them_gone(read):
+    start = WHOLE.index(b'{"correlation": 1}')
+    damaged = WHOLE[:start] + WHOLE[WHOLE.index(b'"kernel"', start) :]  # one event, with every key twice
+    refused(read, damaged, "damaged event")
+
+
 def test_break_between_events_that_is_damaged_hides_no_event(read):
     for new in (b"\n  x,\n  {", b"\n  },\n  x", b"\n  } \n  {"):
         where = WHOLE.index(b"\n  },\n  {", WHOLE.index(b"aten::conv2d"))

@@ -233,7 +233,7 @@ def test_events_in_any_order_and_base_time_at_the_end(read):
 def test_blocks_smaller_than_the_file(read, monkeypatch):
     whole = read(kineto_layout(document(cuda_events())), sections=SECTIONS_OF)
     for block in (64, 300, 1111):
-        monkeypatch.setattr("trisect.trace.reader.BLOCK", block)
+        monkeypatch.setattr("trisect.trace.source.BLOCK", block)
         for layout in LAYOUTS:
             found = read(layout(document(cuda_events(), INFO=[{"a": 1}, {"b": 2}])), sections=SECTIONS_OF)
             assert found.sections.equals(whole.sections) and found.collectives.equals(whole.collectives)
@@ -270,7 +270,7 @@ def host_job_with_a_wrapper():
 @pytest.mark.parametrize("block", [200, 700, 5000, 1 << 20])
 @pytest.mark.parametrize("shuffle", [None, 0, 1])
 def test_operators_inside_others_count_once_in_any_order(read, monkeypatch, block, shuffle):
-    monkeypatch.setattr("trisect.trace.reader.BLOCK", block)
+    monkeypatch.setattr("trisect.trace.source.BLOCK", block)
     events = host_job_with_a_wrapper()
     if shuffle is not None:
         random.Random(shuffle).shuffle(events)
