@@ -7,13 +7,16 @@ from trisect.config import load
 from trisect.errors import TrisectError
 from trisect.layout import Layout
 from trisect.lock import hold
-from trisect.outlook import require_device, shares_cores
+from trisect.outlook import predictable, require_device, shares_cores
+from trisect.report.catalogue import CATALOGUE, CATEGORIES
 
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/benchmark.smk"
 include: "workflow/rules/decompose.smk"
+include: "workflow/rules/predict.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/probe.smk"
 
 
 wildcard_constraints:
@@ -25,6 +28,12 @@ rule sweep:
     default_target: True
     input:
         LAYOUT.report,
+
+
+rule probe:
+    """All_reduces from 1 KB to 1 GB at every count: latency, rate, and whether results are right."""
+    input:
+        LAYOUT.fits,
 
 
 onstart:

@@ -16,9 +16,15 @@ from known import job_of, trace_of
 
 from trisect.analysis.compare import COMPARISON, Comparison
 from trisect.analysis.timeline import timeline
+from trisect.comm.held_out import PREDICTION, QUANTITIES
+from trisect.comm.rates import TABLE, implied
 from trisect.record import Correctness, Profiling, RankRecord, RunRecord
 from trisect.report import figures, heat
 from trisect.report import timeline as timeline_drawing
+from trisect.report.catalogue import CATALOGUE
+from trisect.report.forecasts import Predictions
+from trisect.report.transfers import Movement
+from trisect.settings import Links
 from trisect.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -163,10 +169,62 @@ def ranks(scaling: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def drawings(scaling: pd.DataFrame) -> dict[str, str]:
-    """Every figure of a table, and of ranks that fit it."""
-    tables = dict.fromkeys(figures.FIGURES, scaling) | dict.fromkeys(figures.RANK_FIGURES, ranks(scaling))
-    return {name: figures.draw(name, table) for name, table in tables.items()}
+def rates(scaling: pd.DataFrame, per_node: int = 4) -> pd.DataFrame:
+    """Implied rates of a table: 2D inference with NCCL's logs, a tree at 8; the others without. And a probe's rates."""
+    links = Links(pair_gb_per_s=40, network_gb_per_s={"ring": 10.5, "tree": 17}, tree_nodes=[2])
+    tables = []
+    for experiment, rows in scaling.groupby("experiment", sort=False):
+        places = rows[["section", "gpus"]].itertuples(index=False, name=None)
+        known = {place: "tree" if place[1] == 8 else "ring" for place in places} if per_node == 4 else {}
+        counts = dict.fromkeys(rows["gpus"], per_node)
+        table = implied(rows, counts, known if experiment == "inference_2d" else {}, links if per_node == 4 else None)
+        table = table.assign(experiment=experiment, probed_gb_per_s=1.1 * table["machine_gb_per_s"], cut_lines=0)
+        tables.append(table.merge(rows[["section", "gpus", "hidden_s", "iterations", "oversubscribed"]]))
+    return pd.concat(tables, ignore_index=True)[list(TABLE)]
+
+
+def prediction(scaling: pd.DataFrame, largest: int = 1024) -> pd.DataFrame:
+    """A prediction of a table that is 4 % too long for compute and 10 % too short for transfer and wait.
+
+    Past the largest count it goes on as 1/n for compute; the two smallest counts are marked as fitted.
+    """
+    rows = []
+    for (experiment, section), found in scaling.groupby(["experiment", "section"], sort=False):
+        measured = found.set_index("gpus").sort_index()
+        counts = sorted({*measured.index, *(2**k for k in range(11) if measured.index.min() <= 2**k <= largest)})
+        for n in counts:
+            known, last = n in measured.index, measured.loc[measured.index[measured.index <= n].max()]
+            made = row(experiment, section, n, 1.04 * last["compute_s"] * last.name / n, 0.9 * last["transfer_s"],
+                       0.9 * last["wait_s"])  # fmt: skip
+            made |= {"cost": n * made["span_s"] / (counts[0] * measured["span_s"].iloc[0])}
+            fit = "fitted" if n in measured.index[:2] else "held out"
+            made |= {"role": fit if known else "predicted", "oversubscribed": known and last["oversubscribed"]}
+            for name in QUANTITIES:
+                made[f"measured_{name}"] = last[name] if known else math.nan
+                made[f"error_{name}"] = made[name] / last[name] - 1 if known and last[name] else math.nan
+            rows.append(made)
+    return pd.DataFrame(rows)[list(PREDICTION)]
+
+
+def drawings(scaling: pd.DataFrame, unit: str = "GPU") -> dict[str, str]:
+    """Every figure of a table, and of ranks, rates and a prediction that fit it."""
+    tables = {
+        "scaling": scaling,
+        "ranks": ranks(scaling),
+        "rates": rates(scaling),
+        "prediction": prediction(scaling),
+    }
+    return {name: figures.draw(name, tables[entry.table], unit) for name, entry in CATALOGUE.items()}
+
+
+def movement(scaling: pd.DataFrame) -> Movement:
+    """What the page says of data movement."""
+    return Movement(rates(scaling))
+
+
+def predictions(scaling: pd.DataFrame) -> Predictions:
+    """What the page says of predictions, and words for each experiment."""
+    return Predictions(prediction(scaling), {name: f"{name} in words.\nAt 64." for name in scaling["experiment"]})
 
 
 def timelines(scaling: pd.DataFrame) -> dict[tuple[str, int], str]:

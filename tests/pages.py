@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from trisect.report import figures
+from trisect.report.catalogue import CATALOGUE
 
-CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in figures.EVERY}
+CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in CATALOGUE}
 MISSING = {("inference_3d", 2): "rank 1 was killed by signal 9"}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trisect.report import figures
+from trisect.report.catalogue import CATALOGUE
 
 CSS, ENTER, SPACE = "css selector", "\ue007", "\ue00d"  # WebDriver's names of a selector and of two keys
 Look = Callable[..., Any]
@@ -156,7 +156,7 @@ def test_with_scripts_off_everything_is_still_there(look: Look, screenshots: Pat
     (screenshots / "laptop-no-scripts.png").write_bytes(base64.b64decode(whole["data"]))
     nodes = browser.execute_cdp_cmd("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
     html = browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": nodes})["outerHTML"]
-    assert html.count('class="plot"') == len(figures.EVERY) + 2  # and a timeline per experiment
+    assert html.count('class="plot"') == len(CATALOGUE) + 2  # and a timeline per experiment
     assert "Copy as CSV" not in html.split("<script>")[0]  # no control that would do nothing
     assert '<form class="switches" hidden' in html
 
@@ -173,9 +173,9 @@ def test_prints_without_cutting_a_figure_and_with_what_is_folded_on_screen(
     printed = subprocess.run(["pdftotext", "-layout", pdf, "-"], capture_output=True, text=True, check=True).stdout
     pages = [" ".join(part.split()) for part in printed.split("\f")]
     ends = {
-        "What the same work costs in GPU-seconds": "figures/cost.svg",
+        "What the same work costs": "figures/cost.svg",
         "Compute, transfer and wait in seconds": "figures/times.svg",
-        "Why GPUs wait": "figures/wait_causes.svg",
+        "Wait over compute, by cause": "figures/wait_causes.svg",
     }
     for title, end in ends.items():
         assert [title in part for part in pages].index(True) == [f"as {end}" in part for part in pages].index(True)

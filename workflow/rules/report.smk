@@ -1,9 +1,18 @@
-# A figure is there when its caption is; src/trisect/report/figures.py draws it.
 CAPTIONS = {
     path.stem: path.read_text()
     for path in sorted(Path(workflow.basedir, "workflow/report").glob("*.rst"))
 }
-FIGURES = [name for name in CAPTIONS if name != "timeline"]  # that one is drawn per run
+EXPERIMENTS = SWEEP.settings.experiments
+SCALINGS = [LAYOUT.scaling(name) for name in EXPERIMENTS]
+RATES = [LAYOUT.rates(name) for name in EXPERIMENTS]
+# What each kind of figure is drawn from.
+DRAWN_FROM = {
+    "scaling": SCALINGS,
+    "ranks": SCALINGS + [LAYOUT.run(run.name, run.gpus).ranks for run in SWEEP.runs()],
+    "rates": RATES,
+    "prediction": list(PREDICTIONS.values()),
+}
+FIGURES = [name for name, entry in CATALOGUE.items() if DRAWN_FROM.get(entry.table)]
 
 
 rule rates:
@@ -29,20 +38,20 @@ rule rates:
 rule figure:
     """Draw one figure over all experiments."""
     input:
-        scaling=[LAYOUT.scaling(name) for name in SWEEP.settings.experiments],
-        ranks=[LAYOUT.run(run.name, run.gpus).ranks for run in SWEEP.runs()],
+        lambda wildcards: DRAWN_FROM[CATALOGUE[wildcards.figure].table],
     output:
         report(
             LAYOUT.figure("{figure}"),
             caption="../report/caption.jinja",
-            category="Figures",
-            labels={"figure": "{figure}"},
+            category=lambda wildcards: CATEGORIES[CATALOGUE[wildcards.figure].table],
+            labels=lambda wildcards: {"figure": CATALOGUE[wildcards.figure].title},
         ),
     log:
         LAYOUT.figure("{figure}").with_suffix(".log"),
     wildcard_constraints:
         figure="|".join(FIGURES),
     params:
+        unit="rank" if SWEEP.machine.device == "cpu" else "GPU",
         caption=lambda wildcards: CAPTIONS[wildcards.figure],
         version=__version__,
     script:
@@ -89,9 +98,11 @@ rule report:
     """Put findings, figures, tables and what each run ran on into one page."""
     input:
         earlier=EARLIER,
-        scaling=rules.figure.input.scaling,
+        scaling=SCALINGS,
+        rates=RATES,
+        predictions=list(PREDICTIONS.values()),
         figures=[LAYOUT.figure(name) for name in FIGURES],
-        timelines=[shown_run(name).timeline for name in SWEEP.settings.experiments],
+        timelines=[shown_run(name).timeline for name in EXPERIMENTS],
         records=[LAYOUT.run(run.name, run.gpus).record for run in SWEEP.runs()],
     output:
         LAYOUT.report,

@@ -15,9 +15,12 @@ from trisect.comm.pace import links_of
 from trisect.comm.simulate import job, nccl_log
 from trisect.config import load_experiments, load_machine, load_study
 from trisect.files.decomposition import annotated, write_all, write_decomposition
-from trisect.files.report import Standing, ranks_of
+from trisect.files.rates import write_rates
+from trisect.files.report import Standing, movement_of, predictions_of, ranks_of
 from trisect.layout import Layout
-from trisect.report import figures, page
+from trisect.report import page
+from trisect.report.catalogue import drawn_from
+from trisect.settings import Machine
 from trisect.studied import Study
 from trisect.tables import SCALING
 from trisect.trace.writer import write_job
@@ -55,7 +58,7 @@ def write_study(config: Path, out: Path, captions: Path) -> pd.DataFrame:
     layout.require_writable()
     table = pd.concat([_simulate(one, study, layout) for one in models], ignore_index=True)
     notice = NOTICE.format(machine=study.machine, jitter=machine.compute_jitter, seed=study.seed)
-    _write_pages(table, layout, notice, captions)
+    _write_pages(table, layout, machine, notice, captions)
     return table
 
 
@@ -85,11 +88,15 @@ def _annotated(one: Problem, gpus: int, table: pd.DataFrame) -> pd.DataFrame:
     return annotated(table, one.name, bounds, oversubscribed=False, profiling_price=float("nan"))
 
 
-def _write_pages(table: pd.DataFrame, layout: Layout, notice: str, captions: Path) -> None:
-    found = Standing(table.drop(columns="modelled"), ranks_of(layout, table), [], {})
-    drawn = {name: figures.draw(name, found.table_of(name)) for name in figures.EVERY}
+def _write_pages(table: pd.DataFrame, layout: Layout, machine: Machine, notice: str, captions: Path) -> None:
+    for experiment in table["experiment"].unique():
+        write_rates(layout, experiment, machine)
+    scaling = table.drop(columns="modelled")
+    movement = movement_of(layout, scaling, machine)
+    found = Standing(scaling, ranks_of(layout, table), movement, predictions_of(layout, []), [], {})
+    drawn = found.drawn(drawn_from("scaling") + drawn_from("ranks") + drawn_from("rates"))
     words = {path.stem: path.read_text() for path in sorted(captions.glob("*.rst"))}
-    html = page.render(found.scaling, found.records, found.missing, drawn, words, results=layout.root, notice=notice)
+    html = page.render(found.scaling, [], {}, drawn, words, results=layout.root, notice=notice, movement=found.movement)
     drawings: dict[Path, Callable[[Path], object]] = {
         layout.figure(name): partial(_write_text, text=svg) for name, svg in drawn.items()
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,12 +14,22 @@ from matplotlib.patches import Patch
 from trisect.report import numbers, style
 
 
-def stacks(rows: pd.DataFrame, parts: dict[str, style.Look], whole: str, form: numbers.Form = numbers.times) -> Figure:
-    """A panel per experiment, a bar per count: columns `parts` stacked, the interval of column `whole` on top."""
-    experiments = style.experiments_of(rows)
-    figure, panels = style.panels(len(experiments), 4, 2.7, sharey="all")
-    for axes, experiment in zip(panels, experiments, strict=True):
-        counts = rows[rows["experiment"] == experiment].sort_values("gpus").reset_index(drop=True)
+def stacks(
+    rows: pd.DataFrame,
+    parts: dict[str, style.Look],
+    whole: str,
+    form: numbers.Form = numbers.times,
+    *,
+    by: Sequence[str] = ("experiment",),
+) -> Figure:
+    """A panel per experiment, a bar per count: columns `parts` stacked, the interval of column `whole` on top.
+
+    Panels by experiment and section have scales of their own, for sections differ by orders of magnitude.
+    """
+    groups = list(rows.groupby(list(by), sort=False))
+    figure, panels = style.panels(len(groups), 4, 2.7, sharey="all" if len(by) == 1 else "none")
+    for axes, (names, of_panel) in zip(panels, groups, strict=True):
+        counts = of_panel.sort_values("gpus").reset_index(drop=True)
         for place, bar in enumerate(counts.to_dict("records")):
             _stack(axes, place, bar, parts, form)
         known = counts.dropna(subset=[f"{whole}_lo", f"{whole}_hi"])
@@ -30,10 +40,10 @@ def stacks(rows: pd.DataFrame, parts: dict[str, style.Look], whole: str, form: n
             axes.annotate(form(counts[whole][place]), (place, top), fontsize=8, **above)
         axes.set_xticks(counts.index, [str(count) for count in counts["gpus"]])
         axes.set_xlim(-0.7, max(len(counts), 3) - 0.3)
-        axes.set_xlabel("GPUs")
-        style.of_experiment(axes, experiment)
-    panels[0].margins(y=0.1)
-    panels[0].set_ylim(bottom=0)
+        axes.set_xlabel(f"{style.unit_of(rows)}s")
+        style.of_experiment(axes, *map(str, names))
+        axes.margins(y=0.1)
+        axes.set_ylim(bottom=0)
     return figure
 
 
@@ -53,7 +63,7 @@ def _stack(axes: Axes, place: int, bar: Mapping[Any, Any], parts: dict[str, styl
             edgecolor=look.colour if hollow else "white",
             linewidth=1.2 if hollow else 0.4,
             hatch=look.hatch,
-            gid=style.tag(bar["experiment"], hover=hover),
+            gid=style.tag(bar["experiment"], bar["section"], hover),
         )
         bottom += bar[part]
 

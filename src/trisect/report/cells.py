@@ -41,7 +41,31 @@ class Quantity:
     cells: list[Cell]
 
 
-MAIN: dict[str, tuple[str, numbers.Form]] = {
+@dataclass(frozen=True)
+class GridRow:
+    """One row of a Grid: a count, what it is about in words, and its numbers."""
+
+    experiment: str
+    section: str
+    gpus: int
+    oversubscribed: bool
+    names: list[str]
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A plain table by count."""
+
+    names: list[str]  # headings of words
+    titles: list[str]  # headings of numbers
+    rows: list[GridRow]
+
+
+Columns = Mapping[str, tuple[str, numbers.Form]]
+"""Columns of numbers: title and form, by name."""
+
+MAIN: Columns = {
     "span_s": ("span", numbers.seconds),
     "compute_s": ("compute", numbers.seconds),
     "transfer_s": ("transfer", numbers.seconds),
@@ -86,11 +110,34 @@ def all_columns(rows: pd.DataFrame) -> dict[str, list[Quantity]]:
         names = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
         bounds = {f"{name}{end}" for name in names for end in ("_lo", "_hi")}
         tables[section] = [
-            Quantity(name, [_cell(row, name, _FORMS.get(name, _plain)) for row in counts])
+            Quantity(name, [_cell(row, name, _FORMS.get(name, plain)) for row in counts])
             for name in names
             if name not in bounds
         ]
     return tables
+
+
+def grid(rows: pd.DataFrame, names: Mapping[str, str], columns: Columns) -> Grid:
+    """Rows as they come, without the columns of numbers that hold none.
+
+    Args:
+        rows: with `gpus`, and `experiment`, `section` and `oversubscribed` where it has them.
+        names: headings of the columns of words, by column.
+        columns: the columns of numbers.
+    """
+    used = {name: spec for name, spec in columns.items() if rows[name].notna().any()}
+    made = [
+        GridRow(
+            str(row.get("experiment", "")),
+            str(row.get("section", "")),
+            int(row["gpus"]),
+            bool(row.get("oversubscribed", False)),
+            [str(row[name]) for name in names],
+            [_cell(row, name, form) for name, (_, form) in used.items()],
+        )
+        for row in rows.to_dict("records")
+    ]
+    return Grid(list(names.values()), [title for title, _ in used.values()], made)
 
 
 def notes(rows: pd.DataFrame) -> list[str]:
@@ -120,7 +167,8 @@ def _cell(row: Mapping[Any, Any], name: str, form: numbers.Form) -> Cell:
     )
 
 
-def _plain(value: Any, like: Any = None) -> str:
+def plain(value: Any, like: Any = None) -> str:
+    """Any value as it is."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return numbers.MISSING if pd.isna(value) else f"{value:g}"

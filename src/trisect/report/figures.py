@@ -1,25 +1,26 @@
 """The figures: one function each, from a table of all experiments to a matplotlib figure.
 
-Those of FIGURES take `tables.SCALING` rows (one per experiment, section and GPU count, and the rows TOTAL),
-draw the 95 % interval wherever the table has one, and draw oversubscribed points hollow. Those of RANK_FIGURES take
-heat.RANKS: one row per rank, iteration and section of one count per experiment.
+Those in this file take `tables.SCALING` rows: one per experiment, section and GPU count, and the rows TOTAL. All draw
+the 95 % interval wherever the table has one, and oversubscribed points hollow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from trisect.comm.held_out import PREDICTION
+from trisect.comm.rates import TABLE
 from trisect.errors import TrisectError
 from trisect.host import write_whole
-from trisect.report import bars, heat, numbers, series, style, svg
+from trisect.report import bars, heat, movement, numbers, predicted, series, style, svg
+from trisect.report.catalogue import CATALOGUE, Kind
 from trisect.tables import SCALING, TOTAL
 
 WAIT_CAUSES = {
@@ -47,7 +48,7 @@ def cost(scaling: pd.DataFrame) -> Figure:
     figure = bars.stacks(heights[heights["section"] == TOTAL], style.PARTS, whole="cost")
     for axes in figure.axes:
         axes.axhline(1, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2.5)
-    style.label_rows(figure.axes, "GPU-seconds, relative")
+    style.label_rows(figure.axes, f"{style.unit_of(scaling)}-seconds, relative")
     ideal = {"ideal: 1": Line2D([], [], color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)))}
     style.legend(figure, {**bars.handles(style.PARTS), **ideal}, scaling)
     return figure
@@ -55,13 +56,15 @@ def cost(scaling: pd.DataFrame) -> Figure:
 
 @style.theme()
 def wait_causes(scaling: pd.DataFrame) -> Figure:
-    """Wait over compute of all sections together, as stacked causes: imbalance, jitter, late start."""
+    """Wait over compute of each section, as stacked causes: imbalance, jitter, late start."""
     columns = {cause: f"wait_{cause.replace(' ', '_')}_s" for cause in WAIT_CAUSES}
     shares = {cause: scaling[column] / scaling["compute_s"] for cause, column in columns.items()}
     heights = series.over_compute(scaling.assign(**shares), "wait_s")
-    figure = bars.stacks(heights[heights["section"] == TOTAL], WAIT_CAUSES, whole="value", form=numbers.percent)
+    sections = heights[heights["section"] != TOTAL]
+    figure = bars.stacks(sections, WAIT_CAUSES, "value", numbers.percent, by=("experiment", "section"))
     style.label_rows(figure.axes, "wait over compute")
-    figure.axes[0].yaxis.set_major_formatter(style.PERCENT)
+    for axes in figure.axes:
+        axes.yaxis.set_major_formatter(style.PERCENT)
     style.legend(figure, bars.handles(WAIT_CAUSES), scaling)
     return figure
 
@@ -81,7 +84,7 @@ def times(scaling: pd.DataFrame) -> Figure:
                 look = replace(looks[section], line=lines[experiment])
                 style.draw_series(axes, series.for_log_axis(points), look)
             rows_shown = scaling[scaling["experiment"].isin(experiments) & (scaling["section"] != TOTAL)]
-            series.log_seconds(axes, rows_shown["gpus"])
+            series.log_seconds(axes, rows_shown)
             series.note_zeros(axes, rows_shown, f"{part}_s")
             axes.tick_params(axis="y", labelleft=True)
             axes.set_title(part)
@@ -100,7 +103,7 @@ def crossing(scaling: pd.DataFrame) -> Figure:
         for column, (words, look) in RACE.items():
             points = series.points(scaling, experiment, TOTAL, column, words, numbers.seconds)
             style.draw_series(axes, series.for_log_axis(points), look)
-        series.log_seconds(axes, total["gpus"])
+        series.log_seconds(axes, total)
         style.of_experiment(axes, experiment)
         count = meeting(total[~total["oversubscribed"].astype(bool)])
         style.note(axes, "do not meet" if count is None else f"meet at {count:.0f}")
@@ -144,7 +147,7 @@ def wait_ratio(scaling: pd.DataFrame) -> Figure:
         for experiment, section in ((e, s) for e in experiments for s in looks if s in sections):
             points = series.points(table, experiment, section, "value", "wait over compute", numbers.percent)
             style.draw_series(axes, points, replace(looks[section], line=lines[experiment]))
-        style.gpu_axis(axes, scaling.loc[scaling["experiment"].isin(experiments), "gpus"])
+        style.gpu_axis(axes, scaling[scaling["experiment"].isin(experiments)])
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(style.PERCENT)
         style.title(axes, numbers.listed(experiments))
@@ -177,65 +180,68 @@ def comm_efficiency(scaling: pd.DataFrame) -> Figure:
     return _efficiency(scaling, "comm_efficiency", "communication efficiency")
 
 
-class FigureSpec(NamedTuple):
-    """A figure of the report."""
-
-    draw: Callable[[pd.DataFrame], Figure]
-    title: str
-    caption: str  # file name of its caption
-
-
-FIGURES = {
-    "cost": FigureSpec(cost, "What the same work costs in GPU-seconds", "cost.rst"),
-    "times": FigureSpec(times, "Compute, transfer and wait in seconds", "times.rst"),
-    "crossing": FigureSpec(crossing, "Compute against transfer", "crossing.rst"),
-    "wait_ratio": FigureSpec(wait_ratio, "Wait over compute", "wait_ratio.rst"),
-    "wait_causes": FigureSpec(wait_causes, "Why GPUs wait", "wait_causes.rst"),
-    "load_balance": FigureSpec(load_balance, "Load balance", "load_balance.rst"),
-    "comm_efficiency": FigureSpec(comm_efficiency, "Communication efficiency", "comm_efficiency.rst"),
-    "transfer_efficiency": FigureSpec(transfer_efficiency, "Transfer efficiency", "transfer_efficiency.rst"),
-    "serialization_efficiency": FigureSpec(
-        serialization_efficiency, "Serialization efficiency", "serialization_efficiency.rst"
-    ),
+DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
+    "cost": cost,
+    "times": times,
+    "crossing": crossing,
+    "predicted": predicted.predicted,
+    "transfer_bytes": movement.transfer_bytes,
+    "implied_rate": movement.implied_rate,
+    "wait_ratio": wait_ratio,
+    "wait_causes": wait_causes,
+    "rank_compute": heat.rank_compute,
+    "load_balance": load_balance,
+    "comm_efficiency": comm_efficiency,
+    "transfer_efficiency": transfer_efficiency,
+    "serialization_efficiency": serialization_efficiency,
 }
-"""Every figure over the counts, in the report's order."""
+"""What draws each figure of `catalogue.CATALOGUE`."""
 
-RANK_FIGURES = {
-    "rank_compute": FigureSpec(heat.rank_compute, "Which rank is late", "rank_compute.rst"),
+COLUMNS: dict[Kind, Sequence[str]] = {
+    "scaling": SCALING,
+    "ranks": heat.RANKS,
+    "rates": TABLE,
+    "prediction": PREDICTION,
 }
-"""Every figure over the ranks of one count per experiment."""
+"""What the table of a figure has to have."""
 
-EVERY = FIGURES | RANK_FIGURES
-"""In the report's order."""
+NOTHING: dict[Kind, str] = {
+    "rates": "No section at 2 or more {unit}s moves a known payload.",
+    "prediction": "Nothing could be predicted.",
+}
+"""What a figure says whose table has no row, where that is no mistake."""
 
 
-def draw(name: str, table: pd.DataFrame) -> str:
+def draw(name: str, table: pd.DataFrame, unit: str = "GPU") -> str:
     """One figure as an SVG document; the same table gives the same bytes.
 
     Args:
-        name: key of EVERY.
-        table: tables.SCALING, or heat.RANKS for one of RANK_FIGURES.
+        name: key of `catalogue.CATALOGUE`.
+        table: the one that the catalogue names, with COLUMNS. Of rates and predictions there may be none.
+        unit: what is counted, in the singular: "GPU", or "rank" where the ranks ran on CPUs.
 
     Raises:
         TrisectError: there is no such figure, or the table lacks rows or columns.
     """
-    if name not in EVERY:
-        raise TrisectError(f"figure {name}: no such figure; choose one of {', '.join(EVERY)}")
-    kind, columns = ("ranks", heat.RANKS) if name in RANK_FIGURES else ("scaling", SCALING)
-    lacking = [column for column in columns if column not in table.columns]
+    if name not in CATALOGUE:
+        raise TrisectError(f"figure {name}: no such figure; choose one of {', '.join(CATALOGUE)}")
+    kind = CATALOGUE[name].table
+    lacking = [column for column in COLUMNS[kind] if column not in table.columns]
+    if not lacking and table.empty and kind in NOTHING:
+        return svg.render(style.sentence(NOTHING[kind].format(unit=unit)))
     if lacking or table.empty:
         what = f"no column {lacking[0]}" if lacking else "no row"
         raise TrisectError(f"figure {name}: the {kind} table has {what}; rerun the decomposition")
-    return svg.render(EVERY[name].draw(table))
+    return svg.render(DRAW[name](table.assign(unit=unit)))
 
 
-def save(name: str, table: pd.DataFrame, path: Path) -> None:
+def save(name: str, table: pd.DataFrame, path: Path, unit: str = "GPU") -> None:
     """Write one figure to `path` (SVG), whole or not at all.
 
     Raises:
         TrisectError: as `draw`.
     """
-    write_whole(path, draw(name, table))
+    write_whole(path, draw(name, table, unit))
 
 
 def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
@@ -248,7 +254,7 @@ def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
             style.draw_series(
                 axes, series.points(scaling, experiment, section, column, words, numbers.percent), looks[section]
             )
-        style.gpu_axis(axes, rows["gpus"])
+        style.gpu_axis(axes, rows)
         style.of_experiment(axes, experiment)
     panels[0].set_ylim(0, max(1.05, 1.03 * float(scaling[[column, f"{column}_hi"]].max().max())))
     panels[0].yaxis.set_major_formatter(style.PERCENT)

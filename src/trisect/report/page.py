@@ -16,8 +16,11 @@ from markupsafe import Markup
 from trisect.analysis.compare import Comparison
 from trisect.layout import Layout
 from trisect.record import RunRecord
-from trisect.report import cells, differences, figures, findings, heat, numbers, picture, runs, svg
+from trisect.report import cells, differences, findings, forecasts, heat, numbers, picture, runs, svg, transfers
+from trisect.report.catalogue import CATALOGUE, Kind
+from trisect.report.forecasts import Predictions
 from trisect.report.style import experiments_of, sections_of
+from trisect.report.transfers import Movement
 
 
 def render(
@@ -31,6 +34,8 @@ def render(
     notice: str = "",
     comparison: Comparison | None = None,
     timelines: Mapping[tuple[str, int], str] = MappingProxyType({}),
+    movement: Movement | None = None,
+    predictions: Predictions | None = None,
 ) -> str:
     """The report as one HTML document that asks the network for nothing.
 
@@ -40,15 +45,17 @@ def render(
         scaling: rows of tables.SCALING of all experiments.
         records: of the runs behind them, in any order.
         missing: runs that were asked for and are not there, with the reason.
-        drawings: figure name to SVG document, as figures.draw gives it; shown in the order of figures.EVERY.
+        drawings: figure name to SVG document, as figures.draw gives it; shown in the order of the catalogue.
         captions: figure name to caption text, paragraphs parted by blank lines.
         results: the results folder as the workflow names it, for the commands on the page.
         notice: where the numbers are modelled, what to know about that; the page then says it throughout, has no
             runs, and no commands that measure or draw again.
         comparison: with an earlier sweep, or None.
         timelines: experiment and count to SVG document, as timeline.draw gives it; captioned captions["timeline"].
+        movement: implied rates, and what was probed; None where nothing ran.
+        predictions: of the experiments that have one, or None.
     """
-    unit = "rank" if runs.on_cpu(records) else "GPU"
+    unit = runs.unit_of(records)
     ordered = sorted(records, key=lambda record: (record.experiment, record.gpus))
     return (
         _environment()
@@ -62,7 +69,9 @@ def render(
             experiments=experiments_of(scaling),
             sections=sections_of(scaling),
             findings=_findings(scaling, records, unit),
-            figures=_figures(scaling, drawings, captions, results),
+            figures=_figures(_shown(scaling, movement, predictions), drawings, captions, results),
+            movement=transfers.view(movement, unit) if movement else None,
+            predictions=forecasts.view(predictions) if predictions and not predictions.table.empty else [],
             timelines=_timelines(timelines),
             timeline_caption=_paragraphs(captions, "timeline"),
             tables=_tables(scaling),
@@ -103,22 +112,36 @@ def _findings(scaling: pd.DataFrame, records: Sequence[RunRecord], unit: str) ->
     ]
 
 
+def _shown(
+    scaling: pd.DataFrame, movement: Movement | None, predictions: Predictions | None
+) -> dict[Kind, pd.DataFrame]:
+    """By kind of figure, the rows of the runs that it shows."""
+    of_ranks = scaling[scaling["gpus"] == scaling["experiment"].map(heat.chosen_counts(scaling))]
+    shown: dict[Kind, pd.DataFrame] = {"scaling": scaling, "ranks": of_ranks}
+    if movement is not None:
+        shown["rates"] = movement.rates
+    if predictions is not None:
+        shown["prediction"] = predictions.table[predictions.table["measured_span_s"].notna()]
+    return {kind: rows for kind, rows in shown.items() if not rows.empty}
+
+
 def _figures(
-    scaling: pd.DataFrame, drawings: Mapping[str, str], captions: Mapping[str, str], results: Path
+    shown: Mapping[Kind, pd.DataFrame], drawings: Mapping[str, str], captions: Mapping[str, str], results: Path
 ) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "title": spec.title,
-            "drawing": Markup(svg.inline(drawings[name], name, f"{spec.title}. The tables below hold its values.")),
+            "title": entry.title,
+            "drawing": Markup(svg.inline(drawings[name], name, f"{entry.title}. The tables below hold its values.")),
             "caption": _paragraphs(captions, name),
-            "intervals": name in figures.FIGURES,
-            "shows": _shown_runs(scaling if name in figures.FIGURES else _of_ranks(scaling)),
+            "intervals": entry.table in ("scaling", "rates"),
+            "modelled": entry.table == "prediction",
+            "shows": _shown_runs(shown[entry.table]),
             "redraw": runs.redraw_command(name, results),
             "file": quote(Layout(Path()).figure(name).as_posix()),
         }
-        for name, spec in figures.EVERY.items()
-        if name in drawings
+        for name, entry in CATALOGUE.items()
+        if name in drawings and entry.table in shown
     ]
 
 
@@ -142,11 +165,6 @@ def _timelines(drawings: Mapping[tuple[str, int], str]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _of_ranks(scaling: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the counts whose ranks are shown."""
-    return scaling[scaling["gpus"] == scaling["experiment"].map(heat.chosen_counts(scaling))]
 
 
 def _tables(scaling: pd.DataFrame) -> list[dict[str, Any]]:

@@ -60,9 +60,10 @@ def view(record: RunRecord, results: Path) -> RunView:
     )
 
 
-def on_cpu(records: Sequence[RunRecord]) -> bool:
-    """Whether every run used CPU ranks, so that a count is one of ranks and not of GPUs."""
-    return bool(records) and all(record.device == "cpu" for record in records)
+def unit_of(records: Sequence[RunRecord]) -> str:
+    """What is counted, in the singular: "rank" where every run used CPU ranks, else "GPU"."""
+    on_cpu = bool(records) and all(record.device == "cpu" for record in records)
+    return "rank" if on_cpu else "GPU"
 
 
 def differences(records: Iterable[RunRecord]) -> list[str]:

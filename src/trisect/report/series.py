@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from trisect.report import numbers, style
 from trisect.tables import TOTAL
+
+TWO_DECADES = 100
+"""Highest over lowest value of a logarithmic axis, up to which more than powers of ten are named."""
 
 
 def points(
@@ -46,10 +47,12 @@ def for_log_axis(points: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(lo=shown["lo"].where(shown["lo"] > 0, shown["value"] / 10).where(shown["lo"].notna()))
 
 
-def log_seconds(axes: Axes, counts: Iterable[int]) -> None:
-    """Logarithmic axes of GPU counts and seconds."""
-    style.gpu_axis(axes, counts)
+def log_seconds(axes: Axes, rows: pd.DataFrame) -> None:
+    """Logarithmic axes of the counts in `rows`, and of seconds or another quantity."""
+    style.gpu_axis(axes, rows)
     axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < TWO_DECADES else (1,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
 
@@ -59,7 +62,7 @@ def note_zeros(axes: Axes, rows: pd.DataFrame, column: str) -> None:
     zeros = sorted(rows.loc[rows[column] == 0, "gpus"].unique())
     if zeros:
         counts = numbers.listed([str(count) for count in zeros])
-        style.note(axes, f"zero at {counts} GPU{'s' if zeros != [1] else ''}: not drawn")
+        style.note(axes, f"zero at {counts} {style.unit_of(rows)}{'s' if zeros != [1] else ''}: not drawn")
 
 
 def handles(scaling: pd.DataFrame, families: dict[tuple[str, ...], list[str]]) -> dict[str, Line2D]:

@@ -30,6 +30,7 @@ TAG = "tag:"
 """First characters of the ids that `tag` makes."""
 
 WIDTH_IN = 9.0
+MOST_LABELS = 7
 INK = "#1f2933"
 MUTED = "#5a6672"
 
@@ -155,15 +156,21 @@ def panels(
     return figure, axes[:count]
 
 
-def gpu_axis(axes: Axes, counts: Iterable[int]) -> None:
-    """A log2 axis whose ticks are the counts that ran."""
-    ticks = sorted(set(counts))
+def gpu_axis(axes: Axes, rows: pd.DataFrame) -> None:
+    """A log2 axis with a tick at each count in `rows`; of more than MOST_LABELS, from the largest, some are named."""
+    ticks = sorted(set(rows["gpus"]))
+    step = math.ceil(len(ticks) / MOST_LABELS)
     axes.set_xscale("log", base=2)
     axes.set_xlim(ticks[0] / 1.25, ticks[-1] * 1.25)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([str(tick) for tick in ticks])
-    axes.set_xlabel("GPUs")
+    axes.set_xticklabels(["" if place % step else str(tick) for place, tick in enumerate(reversed(ticks))][::-1])
+    axes.set_xlabel(f"{unit_of(rows)}s")
+
+
+def unit_of(rows: pd.DataFrame) -> str:
+    """What is counted, in the singular: the column `unit` that `figures.draw` adds, or GPU."""
+    return str(rows["unit"].iloc[0]) if "unit" in rows else "GPU"
 
 
 def title(axes: Axes, *texts: str) -> None:
@@ -171,6 +178,14 @@ def title(axes: Axes, *texts: str) -> None:
     spec = axes.get_subplotspec()
     columns = spec.get_gridspec().ncols if spec else 1
     axes.set_title("\n".join(textwrap.fill(text, 88 // columns) for text in texts))
+
+
+def sentence(text: str) -> Figure:
+    """A figure that says why there is nothing to draw."""
+    with theme():
+        figure = Figure(figsize=(WIDTH_IN, 0.6))
+        figure.text(0.02, 0.5, text, va="center", color=MUTED)
+    return figure
 
 
 def label_rows(panels: Iterable[Axes], *lines: str) -> None:
@@ -181,10 +196,10 @@ def label_rows(panels: Iterable[Axes], *lines: str) -> None:
             axes.set_ylabel("\n".join(textwrap.fill(line, 40) for line in lines))
 
 
-def of_experiment(axes: Axes, experiment: str) -> None:
-    """Make a panel that of one experiment: its title, and what the page switches on and off."""
-    title(axes, experiment)
-    axes.set_gid(tag(experiment))
+def of_experiment(axes: Axes, experiment: str, *section: str) -> None:
+    """Make a panel that of one experiment, or of one section: its title, and what the page switches on and off."""
+    title(axes, experiment, *section)
+    axes.set_gid(tag(experiment, *section))
 
 
 def note(axes: Axes, text: str) -> None:
@@ -211,13 +226,19 @@ def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     sns.lineplot(data=points, x="gpus", y="value", ax=axes, errorbar=None, legend=False, **line)
     axes.lines[-1].set_gid(untitled)
     axes.set_ylabel("")
-    marker: dict[str, Any] = {"marker": look.marker, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
+    draw_marks(axes, points.assign(marker=look.marker), look.colour)
+
+
+def draw_marks(axes: Axes, points: pd.DataFrame, colour: str) -> None:
+    """The intervals and markers of `draw_series`, each point with a `marker` of its own; `at`, if given, is its x."""
+    style: dict[str, Any] = {"color": colour, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
     for point in points.to_dict("records"):
+        x = point.get("at", point["gpus"])
         if not math.isnan(point["lo"]) and not math.isnan(point["hi"]):
-            axes.vlines(point["gpus"], point["lo"], point["hi"], color=look.colour, linewidth=1.0, gid=untitled)
-        marker |= {"markerfacecolor": "white" if point["oversubscribed"] else look.colour}
-        gid = tag(point["experiment"], point["section"], point["hover"])
-        axes.plot(point["gpus"], point["value"], color=look.colour, zorder=3, gid=gid, **marker)
+            untitled = tag(point["experiment"], point["section"])
+            axes.vlines(x, point["lo"], point["hi"], color=colour, linewidth=1.0, gid=untitled)
+        style |= {"markerfacecolor": "white" if point["oversubscribed"] else colour, "marker": point["marker"]}
+        axes.plot(x, point["value"], zorder=3, gid=tag(point["experiment"], point["section"], point["hover"]), **style)
 
 
 def legend(figure: Figure, handles: Mapping[str, Line2D | Patch], scaling: pd.DataFrame) -> None:
@@ -238,7 +259,7 @@ def line_handle(look: Look, *, marker: bool = True) -> Line2D:
 def where(row: Mapping[Any, Any]) -> str:
     """Which run and section a row is about, for hover text."""
     section = "all sections" if row["section"] == TOTAL else row["section"]
-    return f"{row['experiment']}, {section}, {row['gpus']} GPU{'s' if row['gpus'] != 1 else ''}"
+    return f"{row['experiment']}, {section}, {row['gpus']} {row.get('unit', 'GPU')}{'s' if row['gpus'] != 1 else ''}"
 
 
 def flag(row: Mapping[Any, Any]) -> str:

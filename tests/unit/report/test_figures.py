@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from trisect.errors import TrisectError
 from trisect.report import figures, style
+from trisect.report.catalogue import CATALOGUE, drawn_from
 from trisect.tables import TOTAL
 
 REPO = Path(__file__).parents[3]
@@ -53,7 +54,7 @@ def of(scaling: pd.DataFrame, experiment: str, section: str | None = None) -> pd
     "column", ["load_balance", "comm_efficiency", "transfer_efficiency", "serialization_efficiency"]
 )
 def test_efficiency_figures_draw_every_section_and_the_total(cluster: pd.DataFrame, column: str) -> None:
-    figure = figures.FIGURES[column].draw(cluster)
+    figure = figures.DRAW[column](cluster)
     rows = of(cluster, "inference_2d")
     axes = panel(figure, "inference_2d")
     assert set(marks(axes)) == set(zip(rows["gpus"].astype(float), rows[column], strict=True))
@@ -137,23 +138,24 @@ def test_wait_ratio_divides_wait_by_compute_with_outer_bounds(laptop: pd.DataFra
     assert (2.0, lo, hi) in intervals(axes)
 
 
-def test_wait_causes_add_up_to_the_wait(laptop: pd.DataFrame) -> None:
-    axes = panel(figures.wait_causes(laptop), "inference_2d")
-    total = of(laptop, "inference_2d", TOTAL)
+@pytest.mark.parametrize("section", ["gradient", "denoiser"])
+def test_wait_causes_of_each_section_add_up_to_its_wait(laptop: pd.DataFrame, section: str) -> None:
+    axes = panel(figures.wait_causes(laptop), f"inference_2d\n{section}")
+    rows = of(laptop, "inference_2d", section)
     tops = {bar.get_x() + bar.get_width() / 2: bar.get_y() + bar.get_height() for bar in axes.patches}
-    assert list(tops.values()) == pytest.approx(list(total["wait_s"] / total["compute_s"]))
+    assert list(tops.values()) == pytest.approx(list(rows["wait_s"] / rows["compute_s"]))
 
 
 def test_unknown_causes_are_not_drawn(laptop: pd.DataFrame) -> None:
     unknown = laptop.assign(wait_imbalance_s=math.nan, wait_jitter_s=math.nan, wait_late_start_s=math.nan)
-    assert not panel(figures.wait_causes(unknown), "inference_2d").patches
+    assert not any(axes.patches for axes in figures.wait_causes(unknown).axes)
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("name", drawn_from("scaling"))
 def test_oversubscribed_points_are_hollow_and_the_legend_says_so(
     name: str, laptop: pd.DataFrame, cluster: pd.DataFrame
 ) -> None:
-    figure = figures.FIGURES[name].draw(laptop)
+    figure = figures.DRAW[name](laptop)
     assert "hollow: oversubscribed, more ranks than cores" in legend_labels(figure)
     hollow = {x: value for axes in figure.axes for (x, _), value in marks(axes).items()}
     if hollow:
@@ -162,24 +164,24 @@ def test_oversubscribed_points_are_hollow_and_the_legend_says_so(
         for bar in axes.patches:
             at_four = bar.get_x() + bar.get_width() / 2 == pytest.approx(2)  # the third bar
             assert (matplotlib.colors.to_hex(bar.get_facecolor()) == "#ffffff") == at_four
-    assert not any("oversubscribed" in label for label in legend_labels(figures.FIGURES[name].draw(cluster)))
+    assert not any("oversubscribed" in label for label in legend_labels(figures.DRAW[name](cluster)))
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("name", drawn_from("scaling"))
 def test_no_interval_is_drawn_where_there_is_none(name: str, laptop: pd.DataFrame) -> None:
     bounds = [column for column in laptop if column.endswith(("_lo", "_hi"))]
-    figure = figures.FIGURES[name].draw(laptop.assign(**dict.fromkeys(bounds, math.nan)))
+    figure = figures.DRAW[name](laptop.assign(**dict.fromkeys(bounds, math.nan)))
     assert not any(intervals(axes) for axes in figure.axes)
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("name", drawn_from("scaling"))
 def test_one_experiment_at_one_count_is_drawn(name: str, laptop: pd.DataFrame) -> None:
     one = of(laptop, "inference_2d")
     assert figures.draw(name, one[one["gpus"] == 1]).endswith("</svg>\n")
 
 
 def test_the_same_table_gives_the_same_bytes(laptop: pd.DataFrame, drawings: dict[str, str], tmp_path: Path) -> None:
-    for name in figures.FIGURES:
+    for name in drawn_from("scaling"):
         drawing = drawings[name]
         figures.save(name, laptop.copy(), tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").read_text() == drawing
@@ -199,6 +201,20 @@ def test_svg_has_real_text_and_values_on_hover(drawings: dict[str, str]) -> None
     assert {"gradient", "denoiser", "forward", "backward", TOTAL} <= tagged
 
 
+def test_on_cpu_every_axis_and_value_says_ranks(laptop: pd.DataFrame) -> None:
+    for name, drawing in fabricated.drawings(laptop, "rank").items():
+        assert "GPU" not in drawing, name
+    root = ElementTree.fromstring(figures.draw("cost", laptop, "rank"))
+    assert {"ranks", "rank-seconds, relative"} <= {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_of_many_counts_some_are_named_the_largest_among_them(cluster: pd.DataFrame) -> None:
+    axes = figures.DRAW["predicted"](fabricated.prediction(cluster)).axes[0]
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert len(labels) == 11
+    assert [label for label in labels if label] == ["1", "4", "16", "64", "256", "1024"]
+
+
 def test_names_are_text_not_markup(laptop: pd.DataFrame) -> None:
     name = '<b>"$x^2$" & co</b>'
     svg = figures.draw("cost", of(laptop, "inference_2d").assign(experiment=name))
@@ -216,8 +232,9 @@ def test_sections_differ_in_grey_too() -> None:
 
 
 def test_every_figure_has_its_caption_and_no_other_is_there() -> None:
-    captions = {path.name for path in (REPO / "workflow/report").glob("*.rst")}
-    assert captions == {spec.caption for spec in figures.EVERY.values()} | {"timeline.rst"}
+    captions = {path.stem for path in (REPO / "workflow/report").glob("*.rst")}
+    assert captions == set(CATALOGUE) | {"timeline"}
+    assert set(figures.DRAW) == set(CATALOGUE)
 
 
 @pytest.mark.parametrize("change", ["unknown name", "no column", "no row"])

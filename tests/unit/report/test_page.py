@@ -12,13 +12,15 @@ import pytest
 from pages import CAPTIONS, MISSING, Elements
 
 from trisect.layout import Layout
-from trisect.report import cells, figures, page
+from trisect.report import cells, page
+from trisect.report.catalogue import CATALOGUE, drawn_from
 from trisect.tables import SCALING
 
 
 def rendered(laptop: pd.DataFrame, drawings: dict[str, str], **changes: dict) -> str:
     records = fabricated.records_for(laptop, fabricated.laptop_record)
-    inputs = {"missing": MISSING, "drawings": drawings, "captions": CAPTIONS} | changes
+    inputs = {"missing": MISSING, "drawings": drawings, "captions": CAPTIONS}
+    inputs |= {"movement": fabricated.movement(laptop), "predictions": fabricated.predictions(laptop)} | changes
     return page.render(laptop, records, **inputs)
 
 
@@ -34,7 +36,8 @@ def parsed(html: str) -> Elements:
 
 def test_the_same_inputs_give_the_same_bytes(html: str, laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
     records = fabricated.records_for(laptop, fabricated.laptop_record)
-    assert page.render(laptop.copy(), records[::-1], dict(MISSING), drawings, CAPTIONS) == html
+    beside = {"movement": fabricated.movement(laptop), "predictions": fabricated.predictions(laptop)}
+    assert page.render(laptop.copy(), records[::-1], dict(MISSING), drawings, CAPTIONS, **beside) == html
 
 
 def test_nothing_is_fetched(html: str, parsed: Elements) -> None:
@@ -51,6 +54,8 @@ def test_findings_come_first_then_figures_tables_runs(parsed: Elements) -> None:
     assert [a["id"] for tag, a in parsed.tags if tag == "section" and "id" in a] == [
         "findings",
         "figures",
+        "movement",
+        "prediction",
         "tables",
         "runs",
     ]
@@ -58,13 +63,17 @@ def test_findings_come_first_then_figures_tables_runs(parsed: Elements) -> None:
 
 
 def test_every_figure_has_its_caption_its_runs_and_its_command(parsed: Elements) -> None:
-    for name in figures.EVERY:
+    for name in CATALOGUE:
         assert f"How to read {name}. Second paragraph." in parsed.text
         assert f"snakemake results/figures/{name}.svg" in parsed.text
     shows = "Shows inference_2d and training_2d at 1, 2 and 4."
-    assert parsed.text.count(shows) == len(figures.FIGURES)
+    assert parsed.text.count(shows) == len(drawn_from("scaling"))
     of_ranks = "Shows inference_2d and training_2d at 2."  # 4 is oversubscribed
-    assert parsed.text.count(of_ranks) == len(figures.RANK_FIGURES)
+    assert parsed.text.count(of_ranks) == len(drawn_from("ranks"))
+    of_rates = "Shows inference_2d and training_2d at 2 and 4."  # one rank alone moves nothing
+    assert parsed.text.count(of_rates) == len(drawn_from("rates"))
+    predicted = "Shows inference_2d and training_2d at 1, 2 and 4; lines are modelled."
+    assert parsed.text.count(predicted) == len(drawn_from("prediction"))
 
 
 def test_ids_are_unique_and_references_resolve(parsed: Elements) -> None:
@@ -94,8 +103,8 @@ def test_a_page_without_any_run_says_what_is_missing() -> None:
 
 def test_oversubscription_is_said_beside_every_affected_row(html: str, laptop: pd.DataFrame) -> None:
     rows = re.findall(r'<th scope="row" data-value="(\d)">\d(<span class="flag">oversubscribed</span>)?</th>', html)
-    assert len(rows) == len(laptop)
-    assert {(gpus, bool(flag)) for gpus, flag in rows} == {("1", False), ("2", False), ("4", True)}
+    assert len(rows) > len(laptop)
+    assert {(gpus, bool(flag)) for gpus, flag in rows} == {(n, n == "4") for n in "1248"}  # 8 was only predicted
 
 
 def test_tables_hold_every_column_at_full_precision(html: str, laptop: pd.DataFrame) -> None:

@@ -56,7 +56,7 @@
     area.remove();
     return done;
   };
-  for (const table of all("#tables table, #comparison table, #runs > .scroll > table")) {
+  for (const table of all("main .scroll > table")) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
