@@ -157,24 +157,35 @@ def _by_rank(run: Measured, section: str) -> Values:
 def _jitter(section: str, runs: Sequence[Measured], stretches: int) -> Jitter:
     """How a rank's compute is off its mean over iterations, as a share, from the ranks with half the most or more.
 
-    What all ranks share in an iteration makes nobody wait and is taken out; what both means take away is given back.
     A section of several stretches varies less than each of them does, as independent ones do: by the root of how many.
     """
     found = []
     for run in [run for run in runs if run.gpus > 1] or runs:
         seconds = _by_rank(run, section)
-        mean = seconds.mean(axis=0)
-        busy = mean >= mean.max() / 2
-        off = (seconds / mean - 1)[:, busy]
-        iterations, ranks = off.shape
-        if ranks > 1:
-            off = (off - off.mean(axis=1, keepdims=True)) * np.sqrt(ranks / (ranks - 1))
+        iterations, mean = len(seconds), seconds.mean(axis=0)
         if iterations > 1:
-            found.append(off.ravel() * np.sqrt(stretches * iterations / (iterations - 1)))
+            off = (seconds / mean - 1)[:, mean >= mean.max() / 2] * np.sqrt(iterations / (iterations - 1))
+            found.append(_of_ranks_alone(off).ravel())
     if not found:
         return 0.0
-    factors = np.maximum(1 + np.concatenate(found), 0)  # no compute below nothing
+    factors = np.maximum(1 + np.concatenate(found) * np.sqrt(stretches), 0)  # no compute below nothing
     return factors / factors.mean() - 1
+
+
+def _of_ranks_alone(off: Values) -> Values:
+    """Without what all ranks have in common in an iteration, which makes nobody wait: shape (iterations, ranks).
+
+    The mean over n ranks varies by var(common) + var(own) / n. The part of it that own chance does not explain is taken
+    out, and what goes with it of the ranks' own is given back.
+    """
+    ranks = off.shape[1]
+    common = off.mean(axis=1, keepdims=True)
+    varies = float(np.mean(common**2))
+    if ranks < 2 or varies == 0:
+        return off
+    own = max(float(np.mean(off**2)) - varies, 0.0) / (ranks - 1)
+    share = max(1 - own / varies, 0.0)
+    return (off - share * common) / np.sqrt(1 - share * (2 - share) / ranks)
 
 
 def _known(run: Measured) -> pd.DataFrame:

@@ -191,7 +191,8 @@ def test_a_count_that_was_not_measured():
 
 def test_study_fitted_at_4_and_8_predicts_64(problems, v100):
     """Chance is all that is off with the machine's links. Without: 8 GPUs take a tree, 64 a ring of another rate."""
-    known = Model(problems["inference_2d"], of_links(v100.links, 4), {"gradient": 0.03, "denoiser": 0.03})
+    jitter = v100.compute_jitter
+    known = Model(problems["inference_2d"], of_links(v100.links, 4), {"gradient": jitter, "denoiser": jitter})
     logs = {4: "ring", 8: "tree", 16: "ring", 64: "ring"}
     runs = {n: measured(known, n, iterations=10, algorithm=how) for n, how in logs.items()}
     outline = without_work(known.problem)
@@ -201,11 +202,11 @@ def test_study_fitted_at_4_and_8_predicts_64(problems, v100):
         table = beside("inference_2d", predict(fitted.model, runs), {n: run.table for n, run in runs.items()}, counts)
         return table[(table["gpus"] == 64) & (table["section"] == "total")].iloc[0].filter(like="error_")
 
-    assert errors([4, 8], known.paces).abs().max() < 0.01
+    assert errors([4, 8], known.paces).abs().max() < jitter
     tree_at_16_nodes, ring = 2 * 15 / 16 / 17, 2 * 63 / 64 / 10.5
     implied = errors([4, 8])
     assert implied["error_transfer_s"] == pytest.approx(tree_at_16_nodes / ring - 1, abs=0.01)  # 42 % short
-    assert implied["error_wait_s"] == pytest.approx(0, abs=0.02)
+    assert implied["error_wait_s"] == pytest.approx(0, abs=jitter)
     assert implied["error_load_balance"] == pytest.approx(0, abs=0.005)
     assert errors([4, 16])["error_transfer_s"] == pytest.approx(0, abs=0.01)  # a ring at both
 
