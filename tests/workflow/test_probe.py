@@ -18,8 +18,8 @@ from trisect.tables import ALL_REDUCE
 from .conftest import REPOSITORY, Project, make_project
 from .test_bad_input import complaint
 
-SHORT = {"smallest_bytes": 1024, "largest_bytes": 1 << 20, "repetitions": 10, "seconds": 2.0}
-SIZES = [1 << k for k in range(10, 21)]
+SHORT = {"smallest_bytes": 1024, "largest_bytes": 1 << 22, "repetitions": 10, "seconds": 3.0}
+SIZES = [1 << k for k in range(10, 23)]
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from trisect.comm.nccl_log import algorithm_for
 from trisect.comm.rates import TABLE, implied, probed
+from trisect.comm.regimes import messages
 from trisect.errors import TrisectError
 from trisect.files.nccl import tuning_of
 from trisect.host import write_whole
 from trisect.layout import Layout, RunLayout
 from trisect.outlook import ranks_on_a_host
+from trisect.report import regimes
 from trisect.report.rates import sentences
 from trisect.settings import Machine
 
@@ -72,7 +75,27 @@ def rates_in_words(results: Path, machine: Machine) -> list[str]:
     unknown = [name for name in ("machine_gb_per_s", "probed_gb_per_s") if table[name].isna().all()]
     hidden = ["experiment", "hidden_s", "iterations", "oversubscribed", "cut_lines", *unknown]
     shown = table.assign(off=table["off"].map("{:+.1%}".format)).drop(columns=hidden)
-    return [*shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines(), *sentences(table)]
+    lines = shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines()
+    return [*lines, *sentences(table), *_regimes(layout, results.name, table["gpus"].unique())]
+
+
+def _regimes(layout: Layout, experiment: str, counts: Iterable[int]) -> list[str]:
+    """Which regime the messages of the runs that stand are in, where the probe ran."""
+    fits = fits_of(layout)
+    if fits is None:
+        return []
+    runs = {int(gpus): layout.run(experiment, gpus) for gpus in counts}
+    found = {gpus: messages_of(run, fits, gpus) for gpus, run in runs.items() if run.collectives.exists()}
+    return [sentence for gpus, table in found.items() for sentence in regimes.sentences(table, gpus)]
+
+
+def messages_of(run: RunLayout, fits: pd.DataFrame, gpus: int) -> pd.DataFrame:
+    """comm.regimes.MESSAGES of one run.
+
+    Raises:
+        TrisectError: its logs are of another run.
+    """
+    return messages(pd.read_csv(run.collectives), fits, gpus, tuning_of(run, gpus)[0])
 
 
 def _scaling(layout: Layout, experiment: str) -> pd.DataFrame:

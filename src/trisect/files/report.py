@@ -11,12 +11,11 @@ import pandas as pd
 from trisect.analysis import scaling
 from trisect.comm.held_out import PREDICTION
 from trisect.comm.rates import TABLE
-from trisect.comm.regimes import MESSAGES, messages
+from trisect.comm.regimes import MESSAGES
 from trisect.config import Sweep
 from trisect.errors import TrisectError
 from trisect.files.comparison import compare_folders
-from trisect.files.nccl import tuning_of
-from trisect.files.rates import fits_of, rates_of
+from trisect.files.rates import fits_of, messages_of, rates_of
 from trisect.host import write_whole
 from trisect.layout import Layout, RunLayout
 from trisect.record import RunRecord
@@ -119,12 +118,10 @@ def movement_of(layout: Layout, scaling: pd.DataFrame, machine: Machine) -> Move
     if fits is None:
         return Movement(_stacked(rates, TABLE))
     counts = scaling[["experiment", "gpus"]].drop_duplicates().itertuples(index=False, name=None)
-    found = [_messages(layout.run(name, gpus), fits, gpus).assign(experiment=name, gpus=gpus) for name, gpus in counts]
+    found = [
+        messages_of(layout.run(name, gpus), fits, gpus).assign(experiment=name, gpus=gpus) for name, gpus in counts
+    ]
     return Movement(_stacked(rates, TABLE), fits, _stacked(found, ["experiment", "gpus", *MESSAGES]))
-
-
-def _messages(run: RunLayout, fits: pd.DataFrame, gpus: int) -> pd.DataFrame:
-    return messages(pd.read_csv(run.collectives), fits, gpus, tuning_of(run, gpus)[0])
 
 
 def predictions_of(layout: Layout, experiments: Iterable[str]) -> Predictions:
