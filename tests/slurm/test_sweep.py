@@ -19,7 +19,7 @@ import yaml
 from trisect import launch
 from trisect.launch.outcome import Outcome
 from trisect.layout import Layout, RunLayout
-from trisect.record import RunRecord
+from trisect.record import ProbeRecord, RunRecord
 from trisect.tables import SCALING
 
 from ..workflow.conftest import Project, make_project
@@ -102,6 +102,19 @@ def check_placement(run: RunLayout, n: int) -> None:
     assert [o.host for o in outcomes if o] == nodes
     assert len({(o.host, o.device) for o in outcomes if o and o.device in {"0", "1", "2", "3"}}) == n
     assert record.job_id in {path.name.split("_")[0] for path in run.jobs.glob("*/*_submission.sh")}
+
+
+def test_a_probe_over_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    probe = {"largest_bytes": 1 << 23, "repetitions": 10, "seconds": 5.0}
+    project = project_on(tmp_path, LAB | {"gpus_per_node": 1, "probe": probe}, [2])
+    done = project.snakemake("--profile", "profiles/slurm", "probe")
+    assert done.returncode == 0, done.stdout[-5000:]
+    layout = Layout(project.folder / "results")
+    record = ProbeRecord.read(layout.probe(2, "chosen").record)
+    assert record.launcher == "slurm"
+    assert len({place.host for place in record.ranks}) == 2
+    (row,) = pd.read_csv(layout.fits).to_dict("records")
+    assert (row["gpus"], row["nodes"], row["ran"]) == (2, 2, "ring")
 
 
 def test_a_count_that_cannot_start_does_not_hold_back_the_others(cluster: Cluster, tmp_path: Path) -> None:
