@@ -164,7 +164,8 @@ def _jitter(section: str, runs: Sequence[Measured], stretches: int) -> Jitter:
         seconds = _by_rank(run, section)
         iterations, mean = len(seconds), seconds.mean(axis=0)
         if iterations > 1:
-            off = (seconds / mean - 1)[:, mean >= mean.max() / 2] * np.sqrt(iterations / (iterations - 1))
+            busy = mean >= mean.max() / 2
+            off = (seconds[:, busy] / mean[busy] - 1) * np.sqrt(iterations / (iterations - 1))
             found.append(_of_ranks_alone(off).ravel())
     if not found:
         return 0.0

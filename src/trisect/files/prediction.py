@@ -139,7 +139,7 @@ def _in_words(table: pd.DataFrame, fitted: Fitted, machine: Machine) -> list[str
         "",
         *what_moves_it(fitted.model, counts, shown),
         "",
-        *_off(total, unit),
+        *_off(total),
         "",
     ]
 
@@ -153,7 +153,7 @@ def _paces(fitted: Fitted) -> list[str]:
     ]
 
 
-def _off(total: pd.DataFrame, unit: str) -> list[str]:
+def _off(total: pd.DataFrame) -> list[str]:
     """How far the prediction is off at each measured count, in sentences."""
     said = []
     for row in total[total["measured_span_s"].notna()].to_dict("records"):
@@ -163,7 +163,7 @@ def _off(total: pd.DataFrame, unit: str) -> list[str]:
         words = {FITTED: "Fitted", HELD_OUT: "Held out"}[row["role"]]
         said.append(f"{words} at {row['gpus']}{flag}: {', '.join(errors)}.")
     if not (total["role"] == HELD_OUT).any():
-        said.append(f"No count was held out: measure one {unit} count more to see how far the prediction is off.")
+        said.append("No count was held out: measure another one to see how far the prediction is off.")
     return ["Modelled over measured, all sections together:", *said]
 
 
