@@ -34,6 +34,25 @@ def files_of(experiment, name):
     ]
 
 
+# Of the experiments that anything gives a rate to predict with.
+PREDICTIONS = {
+    name: LAYOUT.prediction(name)
+    for name in SWEEP.settings.experiments
+    if predictable(SWEEP, LAYOUT, name)
+}
+
+
+def every_prediction(wildcards):
+    """The prediction of every experiment; one that nothing gives a rate for ends here."""
+    for name in SWEEP.settings.experiments:
+        if name not in PREDICTIONS:
+            raise SystemExit(
+                f"trisect: gpus: {name} is measured on 1 alone, where nothing is transferred; "
+                "add a count, run snakemake probe, or give the machine's file links"
+            )
+    return list(PREDICTIONS.values())
+
+
 # What an earlier sweep left, where the settings name one to compare with.
 AGAINST = SWEEP.settings.against
 EARLIER = [run.iterations for run in Layout(Path(AGAINST)).runs()] if AGAINST else []

@@ -1,11 +1,3 @@
-# Of the experiments that anything gives a rate for.
-PREDICTIONS = {
-    name: LAYOUT.prediction(name)
-    for name in SWEEP.settings.experiments
-    if predictable(SWEEP, LAYOUT, name)
-}
-
-
 rule prediction:
     """Fit a model to some of an experiment's counts and hold it against the others."""
     input:
@@ -25,17 +17,6 @@ rule prediction:
         version=__version__,
     script:
         "../scripts/prediction.py"
-
-
-def every_prediction(wildcards):
-    """The prediction of every experiment; one that nothing gives a rate for ends here."""
-    for name in SWEEP.settings.experiments:
-        if name not in PREDICTIONS:
-            raise SystemExit(
-                f"trisect: gpus: {name} is measured on 1 alone, where nothing is transferred; "
-                "add a count, run snakemake probe, or give the machine's file links"
-            )
-    return list(PREDICTIONS.values())
 
 
 rule predict:

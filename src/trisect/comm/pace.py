@@ -117,8 +117,14 @@ def lines_of(fits: pd.DataFrame) -> list[Line]:
     known = chosen[(chosen["reading"] == RING) | (chosen["ran"] == TREE)]
     fastest = known.sort_values("gb_per_s").drop_duplicates("gpus", keep="last").sort_values("gpus")
     return [
-        Line(row.gpus, row.gpus // row.nodes, row.reading, max(row.alpha_s, 0.0), row.gb_per_s)
-        for row in fastest.itertuples()
+        Line(
+            gpus=int(row["gpus"]),
+            per_node=int(row["gpus"]) // int(row["nodes"]),
+            algorithm=TREE if row["reading"] == TREE else RING,
+            alpha_s=max(float(row["alpha_s"]), 0.0),
+            gb_per_s=float(row["gb_per_s"]),
+        )
+        for row in fastest.to_dict("records")
     ]
 
 
