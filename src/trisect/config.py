@@ -17,6 +17,12 @@ from trisect.studied import Study
 from trisect.workload import load_balance_bound
 
 
+NCCL_ALGO = {"ring": "Ring", "tree": "ring;allreduce:tree,tree"}
+"""How NCCL is told. Its tree does all_reduces alone, and versions that know a list for each collective end a job whose
+other ones are left without any. They read: a tree for all_reduces, else a ring. Older ones split at commas alone and
+skip words they do not know: to them it says tree, and they do the others in a ring anyway."""
+
+
 class Ranks(Closed):
     """What every kind of launch has in common: its ranks, and what they join."""
 
@@ -139,7 +145,7 @@ class Sweep(Closed):
                     f"probe: NCCL alone can be told to take a {algorithm}, the machine's backend is"
                     f" {self.machine.backend}; probe {CHOSEN} instead"
                 )
-            ranks["environment"] = self.machine.environment | {"NCCL_ALGO": algorithm.capitalize()}
+            ranks["environment"] = self.machine.environment | {"NCCL_ALGO": NCCL_ALGO[algorithm]}
         return ProbeRun(**ranks, algorithm=algorithm, **self.machine.probe.model_dump(exclude={"algorithms"}))
 
     def probes(self) -> list[ProbeRun]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trisect.config import Sweep, load, load_machine
+from trisect.config import NCCL_ALGO, Sweep, load, load_machine
 from trisect.errors import TrisectError
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -38,9 +38,20 @@ def test_forced_algorithms_are_told_to_nccl_in_jobs_of_their_own(tmp_path: Path)
     assert [(probe.algorithm, probe.environment.get("NCCL_ALGO")) for probe in probes] == [
         ("chosen", None),
         ("ring", "Ring"),
-        ("tree", "Tree"),
+        ("tree", "ring;allreduce:tree,tree"),
     ]
     assert len({probe.sha256() for probe in probes}) == 3
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree"])
+def test_every_version_of_nccl_reads_the_order_alike(algorithm: str) -> None:
+    """By both of its parsers: a list by collective, the first part for all; and words between commas."""
+    order = NCCL_ALGO[algorithm].lower()
+    first, *others = order.split(";")
+    lists = {"allreduce": first, "broadcast": first} | dict(part.split(":") for part in others)
+    assert set(lists["allreduce"].split(",")) == {algorithm}
+    assert lists["broadcast"] == "ring"
+    assert {word for word in order.split(",") if word in ("ring", "tree")} == {algorithm}
 
 
 def test_asking_for_another_algorithm_measures_nothing_else_again(tmp_path: Path) -> None:
