@@ -16,7 +16,6 @@ from trisect.settings import CHOSEN, Closed, Count, Experiment, Iterations, Mach
 from trisect.studied import Study
 from trisect.workload import load_balance_bound
 
-
 NCCL_ALGO = {"ring": "Ring", "tree": "ring;allreduce:tree,tree"}
 """How NCCL is told. Its tree does all_reduces alone, and versions that know a list for each collective end a job whose
 other ones are left without any. They read: a tree for all_reduces, else a ring. Older ones split at commas alone and
