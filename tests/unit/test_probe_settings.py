@@ -54,6 +54,15 @@ def test_every_version_of_nccl_reads_the_order_alike(algorithm: str) -> None:
     assert {word for word in order.split(",") if word in ("ring", "tree")} == {algorithm}
 
 
+def test_a_probe_is_not_repeated_for_what_it_does_not_depend_on(tmp_path: Path) -> None:
+    content = yaml.safe_load((CONFIG / "machines" / "laptop.yaml").read_text())
+    before = sweep(tmp_path, "laptop", [2]).probe(2, "chosen").payload()
+    changes = {"nodes": 16, "slurm": {"partition": "other"}, "cores_per_node": 99}
+    (tmp_path / "machines" / "mine.yaml").write_text(yaml.safe_dump(content | changes))
+    settings = yaml.safe_load((CONFIG / "config.yaml").read_text()) | {"machine": "mine", "seed": 3}
+    assert load(settings, tmp_path).probe(2, "chosen").payload() == before
+
+
 def test_asking_for_another_algorithm_measures_nothing_else_again(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

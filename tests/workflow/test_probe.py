@@ -16,7 +16,6 @@ from trisect.record import ProbeRecord
 from trisect.tables import ALL_REDUCE
 
 from .conftest import REPOSITORY, Project, make_project
-from .test_bad_input import complaint
 
 SHORT = {"smallest_bytes": 1024, "largest_bytes": 1 << 22, "repetitions": 10, "seconds": 3.0}
 SIZES = [1 << k for k in range(10, 23)]
@@ -63,19 +62,12 @@ def test_the_fit_holds_what_was_measured(probed: Project) -> None:
     assert (alone["median_s"] / line - 1).abs().max() == pytest.approx(row["residual"], rel=1e-6)
 
 
-def test_only_what_a_probe_depends_on_measures_again(probed: Project) -> None:
-    probed.edit("machines/laptop.yaml", lambda c: c.update(nodes=16))
-    assert "Nothing to be done" in probed.snakemake("-n", "probe").stdout
-    probed.edit("machines/laptop.yaml", lambda c: c["probe"].update(repetitions=11))
+def test_another_limit_measures_again(probed: Project) -> None:
+    probed.edit("machines/laptop.yaml", lambda c: (c["probe"].update(repetitions=11), c.update(nodes=16)))
     planned = probed.snakemake("-n", "probe").stdout
     probed.edit("machines/laptop.yaml", lambda c: (c["probe"].update(repetitions=10), c.pop("nodes")))
     assert "Params have changed" in planned
     assert "all_reduce" in planned
-
-
-def test_gloo_takes_no_orders(project: Project) -> None:
-    said = complaint(project, "results/probe/gpus-2/ring/all_reduce.csv")
-    assert "probe: NCCL alone can be told to take a ring, the machine's backend is gloo; probe chosen instead" in said
 
 
 def test_a_wrong_result_fails_the_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
