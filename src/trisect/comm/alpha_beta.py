@@ -38,6 +38,7 @@ FITS = (
     "largest_bytes",
     "residual",  # largest of time over line, less 1, either way
     "r2",  # of the logarithms of the times
+    "oversubscribed",  # more ranks than cores: slower for that reason alone
 )
 """Columns of results/probe/fits.csv."""
 
@@ -102,13 +103,16 @@ def fit(sent_bytes: Values, seconds: Values) -> Fit:
     )
 
 
-def fits(probe: pd.DataFrame, tuning: pd.DataFrame | None, nccl_version: str) -> tuple[pd.DataFrame, list[str]]:
+def fits(
+    probe: pd.DataFrame, tuning: pd.DataFrame | None, nccl_version: str, *, oversubscribed: bool = False
+) -> tuple[pd.DataFrame, list[str]]:
     """The lines of one probe: one for each algorithm and protocol that ran.
 
     Args:
         probe: tables.ALL_REDUCE of one count and algorithm.
         tuning: nccl_log.TUNING of that probe; None where it left no log.
         nccl_version: "" where NCCL did not run.
+        oversubscribed: whether ranks shared cores.
 
     Returns:
         FITS, without a row for one GPU, which sends nothing; and what could not be fitted, in sentences.
@@ -119,8 +123,9 @@ def fits(probe: pd.DataFrame, tuning: pd.DataFrame | None, nccl_version: str) ->
     rows, refused = [], []
     for _, sizes in alone.groupby(["ran", "protocol"], sort=False):
         key = {str(name): value for name, value in sizes[_KEY].iloc[0].items()}
+        of_probe = key | {"nccl_version": nccl_version or "none", "oversubscribed": oversubscribed}
         try:
-            rows += [key | {"nccl_version": nccl_version or "none"} | line for line in _lines(sizes)]
+            rows += [of_probe | line for line in _lines(sizes)]
         except TrisectError as mistake:
             said = "{gpus} GPUs, {algorithm}, {ran} {protocol}".format_map(key)
             refused.append(f"{said}: no fit: {mistake}")

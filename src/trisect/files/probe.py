@@ -43,7 +43,7 @@ def _fits_of(files: ProbeLayout, gpus: int) -> tuple[pd.DataFrame, list[str]]:
         raise TrisectError(f"{files.record}: it is of {record.gpus} GPUs, not of {gpus}; probe this count again")
     tuning, cut = tuning_of(files, gpus)
     version = record.versions.get("nccl", "") if record.backend == "nccl" else ""
-    found, refused = fits(_table(files, gpus), tuning, version)
+    found, refused = fits(_table(files, gpus), tuning, version, oversubscribed=record.oversubscribed)
     who = f"{gpus} GPUs, {record.algorithm}"
     notes = [f"{who}: left out {record.left_out}"] if record.left_out else []
     notes += [f"{who}: ranks shared cores: slower for that reason alone"] if record.oversubscribed else []

@@ -83,7 +83,9 @@ def test_what_a_reader_of_the_fits_must_know_is_said(layout):
         "2 GPUs, chosen: ranks shared cores: slower for that reason alone",
         "2 GPUs, chosen: no NCCL log, so that what ran is unknown",
     ]
-    assert pd.read_csv(layout.fits)["reading"].tolist() == ["ring", "tree"]
+    table = pd.read_csv(layout.fits)
+    assert table["reading"].tolist() == ["ring", "tree"]
+    assert table["oversubscribed"].tolist() == [True, True]
 
 
 def mistake(layout, *runs):
