@@ -103,6 +103,8 @@ def fit(
         work, said = _compute(chosen, section, runs)
         works[section] = work.model_copy(update=_messages(chosen, section, runs))
         notes += said
+    if not any(len(_known(run)) for run in runs):
+        notes.append("No message of known size was measured: each section is taken to all_reduce the image once.")
     chosen = replace(chosen, sections=works)
     going = paces or of_lines(lines, per_node)
     for section in problem.sections:
@@ -194,9 +196,14 @@ def _known(run: Measured) -> pd.DataFrame:
     return run.collectives[run.collectives["section"].notna() & (run.collectives["bytes"] > 0)]
 
 
+def _known_at(run: Measured) -> int:
+    """The count, of a run with messages of known payload."""
+    return 0 if _known(run).empty else run.gpus
+
+
 def _payload(problem: Problem, runs: Sequence[Measured]) -> Problem:
     """With the image's payload as it was sent: the file's own where it was, else the largest."""
-    sizes = _known(max(runs, key=lambda run: run.gpus))["bytes"]
+    sizes = _known(max(runs, key=_known_at))["bytes"]
     if sizes.empty or (sizes == problem.image_bytes).any():
         return problem
     return replace(problem, image_bytes=int(sizes.max()))
@@ -204,7 +211,7 @@ def _payload(problem: Problem, runs: Sequence[Measured]) -> Problem:
 
 def _messages(problem: Problem, section: str, runs: Sequence[Measured]) -> dict[str, int]:
     """Messages of one section as Work has them, of the largest count; small ones are read as all_reduces."""
-    run = max(runs, key=lambda run: run.gpus)
+    run = max(runs, key=_known_at)
     every = _known(run)
     if every.empty:
         return {}

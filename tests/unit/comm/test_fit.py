@@ -95,7 +95,7 @@ def test_training_has_both_kinds_and_pieces_dealt_alike_count_as_tiles():
     assert forward.image_all_reduces == 4
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     operators_s=st.floats(0.01, 10),
     tiles_s=st.floats(0.01, 100),
@@ -147,6 +147,13 @@ def test_given_paces_are_kept():
     fitted = fit(UNKNOWN, [measured(model(), 1)], every_host_one, paces=PACES)
     assert fitted.lines == ()
     assert fitted.model.paces is PACES
+
+
+def test_messages_that_no_run_shows_are_said():
+    run = measured(model(), 1)
+    fitted = fit(UNKNOWN, [replace(run, collectives=run.collectives.iloc[:0])], every_host_one, paces=PACES)
+    assert fitted.model.problem.sections["gradient"].image_all_reduces == 1
+    assert any(note.startswith("No message of known size was measured") for note in fitted.notes)
 
 
 def test_the_algorithm_of_the_log_is_read_and_kept():
