@@ -108,14 +108,18 @@ def of_lines(lines: Sequence[Line], per_node: Callable[[int], int]) -> Paces:
 def lines_of(fits: pd.DataFrame) -> list[Line]:
     """A probe's lines, one a count: what NCCL or gloo chose by itself, of the fastest protocol, which large ones take.
 
-    Where nothing says which algorithm that was, it is read as a ring.
+    Where nothing says which algorithm that was, it is read as a ring. Counts whose ranks shared cores are left out
+    where there are others.
 
     Args:
         fits: comm.alpha_beta.FITS.
     """
     chosen = fits[(fits["algorithm"] == CHOSEN) & fits["reading"].isin([RING, TREE]) & (fits["gpus"] > 1)]
     known = chosen[(chosen["reading"] == RING) | (chosen["ran"] == TREE)]
-    fastest = known.sort_values("gb_per_s").drop_duplicates("gpus", keep="last").sort_values("gpus")
+    fair = known[~known["oversubscribed"].astype(bool)]
+    fastest = (
+        (known if fair.empty else fair).sort_values("gb_per_s").drop_duplicates("gpus", keep="last").sort_values("gpus")
+    )
     return [
         Line(
             gpus=int(row["gpus"]),

@@ -115,10 +115,12 @@ def rates_of(machine: Machine, name: str, fits: pd.DataFrame | None) -> Rates:
     if machine.links is not None:
         paces = of_links(machine.links, machine.gpus_per_node)
         return Rates(paces, f"Rates are the links in config/machines/{name}.yaml.")
-    lines = lines_of(fits) if fits is not None else []
-    if lines:
+    lines = [] if fits is None else lines_of(fits)
+    if fits is not None and lines:
         counts = listed([str(line.gpus) for line in lines])
-        source = f"Rates are the probe's, at {counts}: at each count those of the nearest that is not larger."
+        shared = fits.loc[fits["gpus"].isin([line.gpus for line in lines]), "oversubscribed"].any()
+        flag = " (its ranks shared cores)" if shared else ""
+        source = f"Rates are the probe's, at {counts}{flag}: at each count those of the nearest that is not larger."
         return Rates(of_lines(lines, partial(ranks_on_a_host, machine=machine)), source)
     return Rates(None, "Rates are those that the transfers at the fitted counts imply, kept at all others.")
 

@@ -49,10 +49,13 @@ def test_a_probe_gives_what_was_chosen_by_the_fastest_protocol():
             (16, 4, "chosen", "unknown", "tree", 50e-6, 11.0),
         ],
         columns=["gpus", "nodes", "algorithm", "ran", "reading", "alpha_s", "gb_per_s"],
-    )
+    ).assign(oversubscribed=False)
     assert lines_of(fits) == [
         Line(2, 2, "ring", 20e-6, 40.0),
         Line(8, 4, "tree", 30e-6, 17.0),
         Line(16, 4, "ring", 50e-6, 10.0),
     ]
     assert lines_of(fits[fits["algorithm"] != "chosen"]) == []
+    shared = fits.assign(oversubscribed=fits["gpus"] > 2)
+    assert [line.gpus for line in lines_of(shared)] == [2]
+    assert [line.gpus for line in lines_of(shared[shared["gpus"] > 2])] == [8, 16]

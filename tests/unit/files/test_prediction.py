@@ -84,7 +84,7 @@ def test_counts_that_are_asked_for(layout):
 def test_a_probe_gives_the_rates_where_it_ran(layout):
     layout.fits.parent.mkdir()
     fit = {"gpus": 2, "nodes": 1, "algorithm": "chosen", "ran": "ring", "reading": "ring", "alpha_s": 0, "gb_per_s": 2}
-    pd.DataFrame([fit]).to_csv(layout.fits, index=False)
+    pd.DataFrame([fit]).assign(oversubscribed=False).to_csv(layout.fits, index=False)
     words = write_prediction(sweep_of(), layout, "inference_2d")
     total = pd.read_csv(layout.prediction("inference_2d")).query("section == 'gradient'").set_index("gpus")
     assert total.loc[8, "transfer_s"] == pytest.approx(2 * 7 / 8 * (4 * 3 * 192 * 192 + 8) / 2e9)
