@@ -83,8 +83,12 @@ class Probe:
         """Every size, as far as memory and time go.
 
         Raises:
-            TrisectError: a result is wrong, or no size fits.
+            TrisectError: a result is wrong, no size fits, or there are more ranks than a sum is exact for.
         """
+        if self.chain == 0:
+            raise TrisectError(
+                f"probe: over {self.run.gpus} ranks float32 is not exact enough to check sums; use fewer"
+            )
         sizes = self.run.payload_bytes
         needed_s = 0.0
         for k, size in enumerate(sizes):

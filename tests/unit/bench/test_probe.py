@@ -90,6 +90,19 @@ def test_time_bounds_the_sizes(monkeypatch):
     assert all(0.01 <= row["min_s"] < 0.1 for row in one.rows)
 
 
+def test_more_ranks_than_can_be_checked_are_refused(monkeypatch):
+    monkeypatch.setattr("trisect.bench.probe.longest_chain", lambda gpus: 0)
+    with pytest.raises(TrisectError, match="float32 is not exact enough to check; use fewer"):
+        probe()[0].measure()
+
+
+def test_where_no_two_in_a_row_are_exact_they_are_left_out(monkeypatch):
+    monkeypatch.setattr("trisect.bench.probe.longest_chain", lambda gpus: 1)
+    one, _ = probe()
+    one.measure()
+    assert {row["cadence"] for row in one.rows} == {"separated"}
+
+
 @contextmanager
 def corrupted(monkeypatch, at):
     """The all_reduce number `at` gives one wrong value."""
