@@ -71,7 +71,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
             norm=norm,
             cmap=COLOURS,
             edgecolor="face",  # no pale seams between cells
-            linewidth=0.1,
+            linewidth=0.4,
             clip_on=False,
             gid=style.tag(first["experiment"], first["section"], hover),
         )

@@ -80,6 +80,8 @@ def _expected_lines(axes: Axes, rows: pd.DataFrame, look: style.Look) -> None:
     known = rows["algorithm"] == rows["reading"]
     for reading, width in ((RING, look.width), (TREE, look.width / 2)):
         line = rows[known | (rows["reading"] == reading)].dropna(subset=["expected_s"]).sort_values("gpus")
+        if line.empty:
+            return
         gid = style.tag(rows["experiment"].iloc[0], rows["section"].iloc[0])
         axes.plot(line["gpus"], line["expected_s"], color=look.colour, linestyle=look.line, linewidth=width, gid=gid)
         if known.all():

@@ -16,6 +16,10 @@ _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _TAGGED = re.compile(rf'<g id="{TAG}([^"]*)">')
 _PATH = re.compile(r' d="[^"]*"')
 _FINE = re.compile(r"(\.\d\d)\d+")
+_FLAT = re.compile(r' transform="rotate\(-0 [^"]*\)"')
+_RECTANGLE = re.compile(r"M (\S+) (\S+) L (\S+) \2 L \3 (\S+) L \1 \4 L \1 \2 ")
+_PATHS = re.compile(r'(?:<path d="[^"]*"[^>]*/>\s*){2,}')
+_ONE_PATH = re.compile(r'<path d="([^"]*)"([^>]*)/>')
 _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 
 
@@ -30,7 +34,8 @@ def render(figure: Figure) -> str:
 def annotate(svg: str) -> str:
     """Turn the ids that `style.tag` made into data attributes and a title, which browsers show on hover.
 
-    Coordinates of paths lose what is below a hundredth of a point: nobody sees it, and it is a third of the file.
+    Coordinates of paths lose what is below a hundredth of a point: nobody sees it, and it is a third of the file. So
+    does what says nothing: turns by 0 degrees, corners of rectangles, and the same style over and over.
     """
 
     def group(found: re.Match[str]) -> str:
@@ -38,8 +43,24 @@ def annotate(svg: str) -> str:
         names = f'data-experiment="{experiment}"' + (f' data-section="{section}"' if section else "")
         return f"<g {names}>" + (f"<title>{hover}</title>" if hover else "")
 
-    coarse = _PATH.sub(lambda path: _FINE.sub(r"\1", path[0]), svg)
-    return _TAGGED.sub(group, coarse)
+    coarse = _PATH.sub(lambda path: _shorter(path[0]), _FLAT.sub("", svg))
+    return _TAGGED.sub(group, _PATHS.sub(_merged, coarse))
+
+
+def _shorter(path: str) -> str:
+    fine = _FINE.sub(r"\1", path).replace("\n", "")
+    return _RECTANGLE.sub(r"M\1 \2H\3V\4H\1Z", fine)
+
+
+def _merged(paths: re.Match[str]) -> str:
+    """The paths of one artist, such as the cells of a row, as one path for each way they are drawn.
+
+    A browser opens a page with thousands of elements fewer noticeably sooner.
+    """
+    outlines: dict[str, list[str]] = {}
+    for outline, drawn in _ONE_PATH.findall(paths[0]):
+        outlines.setdefault(drawn, []).append(outline)
+    return "".join(f'<path d="{" ".join(parts)}"{drawn}/>' for drawn, parts in outlines.items())
 
 
 def inline(svg: str, name: str, label: str) -> str:
