@@ -86,9 +86,7 @@ class Probe:
             TrisectError: a result is wrong, no size fits, or there are more ranks than a sum is exact for.
         """
         if self.chain == 0:
-            raise TrisectError(
-                f"probe: over {self.run.gpus} ranks float32 is not exact enough to check sums; use fewer"
-            )
+            raise TrisectError(f"probe: over {self.run.gpus} ranks float32 is not exact enough to check; use fewer")
         sizes = self.run.payload_bytes
         needed_s = 0.0
         for k, size in enumerate(sizes):
