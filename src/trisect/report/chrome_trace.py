@@ -80,7 +80,10 @@ def _colour(kind: str, share: float) -> str:
 
 
 def _flows(pid: int, exchanged: pd.DataFrame) -> Iterator[Event]:
-    """From rank to rank of each collective in the order of arrival, inside the slice that begins there."""
+    """From rank to rank of each collective in the order of arrival, inside the slice that begins there.
+
+    Perfetto takes whole numbers alone as a flow's id; those of one iteration are odd, of the other even.
+    """
     first = exchanged.sort_values("start_s", kind="stable").drop_duplicates(["pair", "rank"])
     for pair, ranks in first.groupby("pair"):
         last = len(ranks) - 1
@@ -88,7 +91,7 @@ def _flows(pid: int, exchanged: pd.DataFrame) -> Iterator[Event]:
             phase = "s" if place == 0 else "f" if place == last else "t"
             ends = {"bp": "e"} if phase == "f" else {}
             at = _us(row["start_s"]) + _NS
-            yield _event(phase, at, pid, row["rank"], name=row["op"], cat="collective", id=f"{pid}.{pair}", **ends)
+            yield _event(phase, at, pid, row["rank"], name=row["op"], cat="collective", id=2 * int(pair) + pid + 1, **ends)
 
 
 def _slice(pid: int, row: dict[Any, Any], **more: object) -> Event:
