@@ -15,7 +15,8 @@ import numpy as np
 from trisect.trace.collectives import UNKNOWN, device_bytes, host_bytes, is_enqueue, is_host_collective, operation
 from trisect.trace.events import MISSING, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, union
-from trisect.trace.timeline import Column, Mark, Timeline, calls_inside
+from trisect.trace.nested import calls_inside
+from trisect.trace.timeline import Column, Mark, Timeline
 from trisect.trace.times import Device, Launches, Refuse, host_operations, one_at_a_time, usable_marks
 from trisect.trace.windows import Windows
 
@@ -42,14 +43,20 @@ class Launched:
     thread: Column
 
 
-def launches_of(launches: Launches, device: Device) -> Launched:
-    """The launch of each piece of device activity; of several with one correlation id the first."""
+def launch_rows(launches: Launches, correlation: Column) -> Column:
+    """Where in `launches` each id's launch is, -1 where none has it; of several with one id the first in time."""
     order = np.lexsort((launches.start_ns, launches.correlation))
     known = launches.correlation[order]
-    at = np.searchsorted(known, device.correlation)
-    found = (device.correlation >= 0) & (np.append(known, MISSING)[at] == device.correlation)
+    at = np.searchsorted(known, correlation)
+    found = (correlation >= 0) & (np.append(known, MISSING)[at] == correlation)
+    return np.where(found, np.append(order, -1)[at], -1)
+
+
+def launches_of(launches: Launches, device: Device) -> Launched:
+    """The launch of each piece of device activity."""
+    row = launch_rows(launches, device.correlation)
     columns = (launches.start_ns, launches.thread)
-    return Launched(*(np.where(found, np.append(column[order], MISSING)[at], MISSING) for column in columns))
+    return Launched(*(np.where(row >= 0, np.append(column, MISSING)[row], MISSING) for column in columns))
 
 
 def lost_kernels(launches: Launches, device: Device, iterations: Windows) -> tuple[Column, Column]:
@@ -93,25 +100,44 @@ def device_collectives(timeline: Timeline, device: Device, launched: Launched, h
     return sorted(found, key=lambda collective: collective.start_ns)
 
 
+def idle_threads(timeline: Timeline, thread: int) -> frozenset[int]:
+    """Threads of the host whose operators are no compute, as far as is known."""
+    return frozenset(np.unique(timeline.host["thread"]).tolist()) - timeline.autograd_threads - {thread}
+
+
+def called_in_step(timeline: Timeline) -> bool | None:
+    """Whether the k-th collective of the host is the k-th call's; None where there is no collective.
+
+    Workers take calls in order, so that it is, unless the trace lacks some.
+    """
+    marks = {(mark.start_ns, mark.end_ns, mark.name, mark.thread) for mark in timeline.marks}
+    starts = sorted(start_ns for start_ns, _, name, _ in marks if is_host_collective(name))
+    calls = _calls(timeline)
+    if not starts:
+        return None
+    return len(calls) == len(starts) and all(call <= start for call, start in zip(calls, starts, strict=True))
+
+
 def host_collectives(timeline: Timeline, header: Header, repairs: Counter[str], refuse: Refuse) -> list[Collective]:
     """Collectives that ran on the host, such as gloo's, which run on its worker threads."""
     marks = one_at_a_time(usable_marks(timeline, is_host_collective, repairs, refuse), repairs)
-    calls = np.sort(timeline.host["start_ns"][timeline.host["c10d"] == 1])
-    # Workers take calls in order, so the k-th collective is the k-th call's, unless the trace lacks some.
-    in_step = len(calls) == len(marks) and all(calls <= [mark.start_ns for mark in marks])
+    calls = _calls(timeline) if called_in_step(timeline) else [mark.start_ns for mark in marks]
     size = group_size(header)
     found = []
-    for mark, call in zip(marks, calls if in_step else [mark.start_ns for mark in marks], strict=True):
+    for mark, call in zip(marks, calls, strict=True):
         op = operation(mark.name)
         payload = host_bytes(op, mark.args, size)
         found.append(Collective(op, payload, "", size, -1, mark.start_ns, mark.end_ns, int(call)))
     return found
 
 
-def only_enqueued(timeline: Timeline, collectives: list[Collective]) -> bool:
-    """Whether the host asked for communication that is not in the trace: NCCL's, or any where there is none."""
-    of_nccl = any(is_enqueue(mark.name) for mark in timeline.marks) and not timeline.communication
-    return of_nccl or (not collectives and bool(timeline.host["c10d"].any()))
+def enqueues(timeline: Timeline) -> bool:
+    """Whether the host asked for communication of the device."""
+    return any(is_enqueue(mark.name) for mark in timeline.marks)
+
+
+def _calls(timeline: Timeline) -> list[int]:
+    return sorted(timeline.host["start_ns"][timeline.host["c10d"] == 1].tolist())
 
 
 def group_size(header: Header, group: str = "") -> int:

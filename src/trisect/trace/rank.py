@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,12 @@ import numpy as np
 
 from trisect.errors import TrisectError
 from trisect.layout import rank_of_file
-from trisect.tables import OUTSIDE
-from trisect.trace import attribute
-from trisect.trace.events import MISSING, Header
-from trisect.trace.intervals import Intervals, as_intervals, containing, covered, union
+from trisect.trace.chapters import OutOfOrderError, chapters
+from trisect.trace.events import Header
+from trisect.trace.measure import Part, measure
 from trisect.trace.reader import Reader
-from trisect.trace.timeline import Column, Mark, Timeline, read_timeline
-from trisect.trace.times import Device, Launches, device_activity, timed_launches
-from trisect.trace.windows import Windows, find_iterations, find_sections, some_names
-
-LOST_SHARE = 0.01
-"""An iteration in which more of the kernel launches than this left no kernel is not measured."""
+from trisect.trace.timeline import Mark, Timeline
+from trisect.trace.windows import is_iteration, is_measured, some_names
 
 NO_DEVICE_COMMUNICATION = "no device-side communication recorded"
 
@@ -45,183 +40,101 @@ class RankTables:
 def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> RankTables:
     """Read one file.
 
+    A long one is measured chapter by chapter, so that memory does not grow with its length. Should it turn out not
+    to be in order of time, it is read once more, and whole.
+
     Raises:
         TrisectError: it cannot be read, or not without guessing; the message has the byte offset.
     """
-    reader, timeline = _read(path)
-    repairs, refuse = timeline.repairs, partial(_refuse, path)
-    iterations = find_iterations(timeline, iteration, repairs, refuse)
-    windows = find_sections(timeline, iterations, sections, repairs, refuse)
-    device = device_activity(timeline, repairs, refuse)
-    launches = timed_launches(timeline, repairs)
-    if len(device.start_ns):
-        work = _device_work(timeline, device, launches, windows, reader.header)
-    else:
-        compute = attribute.host_compute(timeline, iterations.thread, repairs)
-        work = _Work(compute, windows.start_ns, windows.end_ns, [], np.empty(0, np.int64))
-    collectives = work.collectives + attribute.host_collectives(timeline, reader.header, repairs, refuse)
+    try:
+        return _read(path, sections, iteration, whole=False)
+    except OutOfOrderError:
+        return _read(path, sections, iteration, whole=True)
+
+
+def _read(path: Path, sections: Sequence[str] | None, iteration: str, whole: bool) -> RankTables:
+    reader, timeline, parts = _parts(Reader(path), sections, iteration, whole)
+    if not reader.host_ops and not any(part.communicates for part in parts):
+        # It lists devices, so that the operators of its host were not read, but they matter.
+        reader, timeline, parts = _parts(Reader(path, host_ops=True), sections, iteration, whole)
     info = reader.header.distributed
-    if info.world_size != 1 and attribute.only_enqueued(timeline, collectives):
-        raise refuse(f"{NO_DEVICE_COMMUNICATION}; profile with CUDA activity on, or host events of the backend", None)
-    skipped = _lossy_iterations(launches, device, iterations)
-    if len(skipped) == len(iterations.numbers):
-        raise refuse(f"0 iterations left: {'; '.join(skipped.values())}; record more, after a warm-up", None)
+    collectives = _by_start(_joined([part.collectives for part in parts], reader.header.base_ns))
+    if info.world_size != 1 and _only_enqueued(parts, bool(collectives["op"])):
+        reason = "profile with CUDA activity on, or host events of the backend"
+        raise _refuse(path, f"{NO_DEVICE_COMMUNICATION}; {reason}", None)
+    skipped = "; ".join(chain.from_iterable(part.skipped for part in parts))
+    if all(len(part.skipped) == len(part.iterations) for part in parts):
+        raise _refuse(path, f"0 iterations left: {skipped}; record more, after a warm-up", None)
+    repairs = timeline.repairs
     return RankTables(
         path,
         rank_of_file(path) if info.rank is None else info.rank,
         info.world_size,
         reader.header.base_ns,
-        _section_columns(iterations, windows, work, reader.header.base_ns, skipped),
-        _collective_columns(iterations, windows, work, collectives, reader.header.base_ns, skipped),
-        _reading(timeline, device, work, iterations, skipped),
+        _joined([part.sections for part in parts], reader.header.base_ns),
+        collectives,
+        {
+            "events": timeline.events,
+            "repairs": repairs.total(),
+            "repaired": "; ".join(f"{name} x{count}" for name, count in sorted(repairs.items())),
+            "skipped_iterations": skipped,
+            "device_ns": sum(part.device_ns for part in parts),
+            "unattributed_ns": sum(part.unattributed_ns for part in parts),
+        },
         some_names(timeline),
     )
 
 
-def _read(path: Path) -> tuple[Reader, Timeline]:
-    """A file that lists devices is read without the operators of its host, and again with them if they matter."""
-    reader = Reader(path)
-    timeline = read_timeline(reader)
-    if not reader.host_ops and not timeline.communication:
-        reader = Reader(path, host_ops=True)
-        timeline = read_timeline(reader)
-    if timeline.absorbed_too_soon():  # a file that is not in order of time
-        reader = Reader(path, host_ops=True)
-        timeline = read_timeline(reader, absorb=False)
-    return reader, timeline
+def _parts(
+    reader: Reader, sections: Sequence[str] | None, iteration: str, whole: bool
+) -> tuple[Reader, Timeline, list[Part]]:
+    """Its chapters measured, and the last of them, which has the counts of all."""
+    parts: list[Part] = []
+    headers: list[Header] = []
+    starts, refuse = is_iteration(iteration), partial(_refuse, reader.path)
+    for timeline in chapters(reader, starts, is_measured(sections, starts), whole):
+        first = sum(len(part.iterations) for part in parts)
+        headers.append(reader.header)
+        try:
+            parts.append(measure(timeline, reader.header, sections, iteration, first, refuse))
+        except TrisectError as error:
+            # Of a chapter alone it may not hold, or not be the first thing wrong with the file.
+            raise error if whole else OutOfOrderError from None
+    if len(parts) > 1:
+        _check_alike(parts, timeline, headers)
+    return reader, timeline, parts
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What was done in the windows: compute of the whole rank, and one span per section."""
-
-    compute: Intervals
-    span_start_ns: Column
-    span_end_ns: Column
-    collectives: list[attribute.Collective]
-    launch_ns: Column  # of device activity
-
-
-def _device_work(timeline: Timeline, device: Device, launches: Launches, windows: Windows, header: Header) -> _Work:
-    """Spans from the first to the last device activity that was launched in the section, of either kind."""
-    launched = attribute.launches_of(launches, device)
-    launch_ns = launched.time_ns
-    section = containing(windows.start_ns, windows.end_ns, launch_ns)
-    start_ns = np.full(len(windows.names), np.iinfo(np.int64).max)
-    end_ns = np.full(len(windows.names), MISSING)
-    np.minimum.at(start_ns, section[section >= 0], device.start_ns[section >= 0])
-    np.maximum.at(end_ns, section[section >= 0], device.end_ns[section >= 0])
-    idle = start_ns > end_ns  # nothing was launched in it: a span of no length
-    start_ns[idle] = end_ns[idle] = windows.start_ns[idle]
-    communicates = device.kernel >= 0
-    compute = union(as_intervals(device.start_ns[~communicates], device.end_ns[~communicates]))
-    collectives = attribute.device_collectives(timeline, device, launched, header)
-    return _Work(compute, start_ns, end_ns, collectives, launch_ns)
+def _check_alike(parts: list[Part], timeline: Timeline, headers: list[Header]) -> None:
+    """Raises OutOfOrderError if chapters were measured by different rules than the whole file would be."""
+    steps = {part.in_step for part in parts} - {None}
+    numbers = list(chain.from_iterable(part.iterations for part in parts))
+    rules = {(part.on_device, part.by_order, part.thread) for part in parts}
+    idle = frozenset.union(*(part.idle_threads for part in parts))
+    stated = [header.distributed == headers[-1].distributed for header in headers]
+    alike = len(rules) == 1 and len(steps) < 2 and len(set(numbers)) == len(numbers) and all(stated)
+    if not alike or idle & timeline.autograd_threads:
+        raise OutOfOrderError
 
 
-def _occurrences(windows: Windows) -> list[int]:
-    """0, 1, ... for the windows of one name within one iteration."""
-    seen: Counter[tuple[int, str]] = Counter()
-    occurrences = []
-    for key in zip(windows.numbers, windows.names, strict=True):
-        occurrences.append(seen[key])
-        seen[key] += 1
-    return occurrences
+def _joined(tables: list[dict[str, Any]], base_ns: int) -> dict[str, Any]:
+    """The tables of all chapters as one, with the file's base time added."""
+    columns: dict[str, Any] = {name: list(chain.from_iterable(table[name] for table in tables)) for name in tables[0]}
+    for name in ("start_ns", "end_ns"):
+        columns[name] = np.array(columns[name], np.int64) + base_ns
+    return columns
 
 
-def _section_columns(
-    iterations: Windows, windows: Windows, work: _Work, base_ns: int, skipped: dict[int, str]
-) -> dict[str, Any]:
-    kept = [index for index, iteration in enumerate(windows.numbers) if iteration not in skipped]
-    occurrences = _occurrences(windows)
-    start_ns, end_ns = work.span_start_ns[kept], work.span_end_ns[kept]
-    return {
-        "iteration": [iterations.numbers[windows.numbers[index]] for index in kept],
-        "section": [windows.names[index] for index in kept],
-        "occurrence": [occurrences[index] for index in kept],
-        "start_ns": start_ns + base_ns,
-        "end_ns": end_ns + base_ns,
-        "busy_ns": covered(work.compute, start_ns, end_ns),
-    }
+def _by_start(columns: dict[str, Any]) -> dict[str, Any]:
+    """In order of start, which of several chapters is not quite theirs: the host runs ahead of the device."""
+    order = np.lexsort((columns["end_ns"], columns["start_ns"])).tolist()
+    return {name: [column[at] for at in order] for name, column in columns.items()}
 
 
-def _collective_columns(
-    iterations: Windows,
-    windows: Windows,
-    work: _Work,
-    collectives: list[attribute.Collective],
-    base_ns: int,
-    skipped: dict[int, str],
-) -> dict[str, Any]:
-    collectives = sorted(collectives, key=lambda one: (one.start_ns, one.end_ns))
-    start_ns = np.array([one.start_ns for one in collectives], np.int64)
-    end_ns = np.array([one.end_ns for one in collectives], np.int64)
-    launch_ns = np.array([one.launch_ns for one in collectives], np.int64)
-    section = containing(windows.start_ns, windows.end_ns, launch_ns)
-    moment = np.where(launch_ns == MISSING, start_ns, launch_ns)
-    # What runs between two iterations goes to the earlier one: the barrier that closes it.
-    iteration = np.searchsorted(iterations.start_ns, moment, side="right") - 1
-    iteration[section >= 0] = np.asarray(windows.numbers, np.int64)[section[section >= 0]]
-    hidden_ns = end_ns - start_ns - _exposed(work, section, start_ns, end_ns)
-    kept = [index for index, of in enumerate(iteration.tolist()) if of >= 0 and of not in skipped]
-    names, occurrences = [*windows.names, OUTSIDE], [*_occurrences(windows), 0]  # section -1 is the last
-    return {
-        "iteration": [iterations.numbers[iteration[index]] for index in kept],
-        "section": [names[section[index]] for index in kept],
-        "occurrence": [occurrences[section[index]] for index in kept],
-        "group": [collectives[index].group for index in kept],
-        "seq": [collectives[index].seq for index in kept],
-        "op": [collectives[index].op for index in kept],
-        "bytes": [collectives[index].payload_bytes for index in kept],
-        "group_size": [collectives[index].group_size for index in kept],
-        "start_ns": start_ns[kept] + base_ns,
-        "end_ns": end_ns[kept] + base_ns,
-        "hidden_ns": hidden_ns[kept],
-    }
-
-
-def _exposed(work: _Work, section: Column, start_ns: Column, end_ns: Column) -> Column:
-    """Per collective, by start: its time in the span of its section, under no compute and no earlier collective of it.
-
-    The exposed times of one section are then apart from one another and from compute, so that they add up.
-    """
-    within = section >= 0
-    start, end = start_ns.copy(), end_ns.copy()
-    start[within] = np.maximum(start[within], work.span_start_ns[section[within]])
-    end[within] = np.minimum(end[within], work.span_end_ns[section[within]])
-    by_section = np.argsort(section, kind="stable")
-    for here in np.split(by_section, np.flatnonzero(np.diff(section[by_section])) + 1):
-        earlier = np.r_[MISSING, np.maximum.accumulate(end[here])[:-1]]
-        start[here] = np.maximum(start[here], earlier[: len(here)])
-    return np.maximum(end - start, 0) - covered(work.compute, start, end)
-
-
-def _lossy_iterations(launches: Launches, device: Device, iterations: Windows) -> dict[int, str]:
-    """Iterations to leave out, by index: the profiler loses kernels, most of all in the first ones."""
-    launched, lost = attribute.lost_kernels(launches, device, iterations)
-    return {
-        int(index): f"{iterations.numbers[index]}: {lost[index]} of {launched[index]} kernel launches left no kernel"
-        for index in np.flatnonzero(lost > LOST_SHARE * launched)
-    }
-
-
-def _reading(
-    timeline: Timeline, device: Device, work: _Work, iterations: Windows, skipped: dict[int, str]
-) -> dict[str, Any]:
-    launched = work.launch_ns != MISSING
-    moment = np.where(launched, work.launch_ns, device.start_ns)
-    iteration = containing(iterations.start_ns, iterations.end_ns, moment)
-    kept = (iteration >= 0) & ~np.isin(iteration, list(skipped))
-    dur_ns = device.end_ns - device.start_ns
-    repairs = timeline.repairs
-    return {
-        "events": timeline.events,
-        "repairs": repairs.total(),
-        "repaired": "; ".join(f"{name} x{count}" for name, count in sorted(repairs.items())),
-        "skipped_iterations": "; ".join(skipped.values()),
-        "device_ns": int(dur_ns[kept].sum()),
-        "unattributed_ns": int(dur_ns[kept & ~launched].sum()),
-    }
+def _only_enqueued(parts: list[Part], collectives: bool) -> bool:
+    """Whether the host asked for communication that is not in the trace: NCCL's, or any where there is none."""
+    of_nccl = any(part.enqueues for part in parts) and not any(part.communicates for part in parts)
+    return of_nccl or (not collectives and any(part.calls for part in parts))
 
 
 def _refuse(path: Path, reason: str, mark: Mark | None) -> TrisectError:

@@ -75,7 +75,7 @@ class Batch:
 
 
 class Reader:
-    """One file. `header` and `repairs` are whole once `batches` has run to its end.
+    """One file. `header` and `repairs` are whole once `batches` has run to its end; before, `header` is its first part.
 
     Args:
         path: the file.
@@ -98,8 +98,9 @@ class Reader:
         """
         with Source(self.path) as source:
             head = self._open_list(source)
+            self.header = _early_header(head)
             if self.host_ops is None:
-                self.host_ops = not _lists_devices(head)
+                self.host_ops = b"{" not in bytes(self.header.devices)
             cut_away = needless(bytes(source.text), self.host_ops)
             while source.read():
                 text = source.text
@@ -197,11 +198,12 @@ def _batch(offset: int, text: memoryview, decoded: bytes) -> Batch:
     return Batch(offset, text, decoded, events, start_ns, dur_ns)
 
 
-def _lists_devices(head: bytes) -> bool:
+def _early_header(head: bytes) -> Header:
+    """What stands before the list of events, as far as that can be read alone."""
     try:
-        return b"{" in bytes(_header.decode(_around(head, b"}")).devices)
+        return _header.decode(_around(head, b"}"))
     except msgspec.DecodeError:
-        return False
+        return Header()
 
 
 def _last_boundary(text: memoryview) -> int:

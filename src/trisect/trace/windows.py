@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from trisect.trace.collectives import is_enqueue, is_host_collective
 from trisect.trace.intervals import containing
-from trisect.trace.timeline import Column, Mark, Timeline
+from trisect.trace.timeline import NAMES, Column, Mark, Timeline
 from trisect.trace.times import ROUNDING_NS, Refuse, usable_marks
 
 WHOLE_ITERATION = "iteration"
@@ -34,18 +35,30 @@ class Windows:
     thread: int
 
 
-def find_iterations(timeline: Timeline, name: str, repairs: Counter[str], refuse: Refuse) -> Windows:
-    """The annotations `name#k`, or those named exactly `name`, numbered by order.
+def is_iteration(name: str) -> Callable[[str], bool]:
+    """Whether an annotation is an iteration: `name#k`, or exactly `name`."""
+    numbered = _numbered(name)
+    return lambda text: text == name or bool(numbered.fullmatch(text))
+
+
+def is_measured(sections: Sequence[str] | None, iteration: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Whether an annotation counts: an iteration, a section, a collective or the enqueueing of one."""
+    names = frozenset(sections or ())
+    return lambda text: text in names or iteration(text) or is_host_collective(text) or is_enqueue(text)
+
+
+def find_iterations(timeline: Timeline, name: str, first: int, repairs: Counter[str], refuse: Refuse) -> Windows:
+    """The annotations `name#k`, or those named exactly `name`, numbered by order from `first` on.
 
     Raises:
         TrisectError: there are none, two have one number, or two overlap.
     """
-    numbered = re.compile(re.escape(name) + r"#(\d{1,18})")
-    marks = usable_marks(timeline, lambda text: text == name or bool(numbered.fullmatch(text)), repairs, refuse)
+    numbered = _numbered(name)
+    marks = usable_marks(timeline, is_iteration(name), repairs, refuse)
     if not marks:
         raise refuse(f"0 iterations: no annotation {name!r} or '{name}#k' among {some_names(timeline)}", None)
     matches = [numbered.fullmatch(mark.name) for mark in marks]
-    numbers = [int(match[1]) for match in matches if match] or list(range(len(marks)))
+    numbers = [int(match[1]) for match in matches if match] or list(range(first, first + len(marks)))
     if len(numbers) < len(marks):
         raise refuse(f"some annotations are named {name!r} and some '{name}#k'; name one kind", marks[0])
     if len(set(numbers)) < len(numbers):
@@ -73,6 +86,10 @@ def find_sections(
     return _windows(kept, [int(iteration) for iteration in within if iteration >= 0], refuse)
 
 
+def _numbered(name: str) -> re.Pattern[str]:
+    return re.compile(re.escape(name) + r"#(\d{1,18})")
+
+
 def _windows(marks: list[Mark], numbers: list[int], refuse: Refuse) -> Windows:
     start_ns = np.array([mark.start_ns for mark in marks], np.int64)
     end_ns = np.array([mark.end_ns for mark in marks], np.int64)
@@ -85,5 +102,5 @@ def _windows(marks: list[Mark], numbers: list[int], refuse: Refuse) -> Windows:
 
 def some_names(timeline: Timeline) -> str:
     """Names of annotations, for an error that did not find the one it sought."""
-    seen = list(dict.fromkeys(mark.name.split("#")[0] for mark in timeline.marks))
-    return ", ".join(seen[:12]) + (", ..." if len(seen) > 12 else "") if seen else "no annotations at all"
+    seen = list(timeline.names)
+    return ", ".join(seen[:NAMES]) + (", ..." if len(seen) > NAMES else "") if seen else "no annotations at all"
