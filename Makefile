@@ -6,7 +6,7 @@ SNAKEMAKE_USER_FOLDER = $${XDG_CONFIG_HOME:-$$HOME/.config}/snakemake
 
 .DEFAULT_GOAL := help
 .PHONY: help sweep report study test lint format schemas bench fuzz browser-test slurm-test slurm-up slurm-down slurm-full \
-        install-profiles
+        network-test install-profiles
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -50,6 +50,9 @@ browser-test: $(VENV)/.test $(VENV)/.browser ## the report in a headless Chromiu
 	  { apt-get update -qq && apt-get install -qq chromium chromium-driver poppler-utils > /dev/null; } || \
 	  echo "no Chromium and none installed: the tests will skip"
 	$(BIN)/pytest tests/browser
+
+network-test: $(VENV)/.test ## is transfer data moving? on a network of known rate on this host; root, 4 minutes
+	$(BIN)/pytest tests/network
 
 slurm-test: $(VENV)/.test ## the launcher on a real SLURM cluster on this host
 	$(BIN)/pytest tests/slurm
