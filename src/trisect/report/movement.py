@@ -131,7 +131,8 @@ def implied_rate(rates: pd.DataFrame) -> Figure:
         for column, (words, look) in REFERENCES.items():
             _reference(axes, rows, column, words, look)
         style.gpu_axis(axes, rows)
-        axes.set_ylim(bottom=0)
+        tallest = rows[["gb_per_s", "gb_per_s_hi", *REFERENCES]].max().max()
+        axes.set_ylim(0, 1.12 * tallest)
         style.title(axes, experiment, ROUTES[route])
         axes.set_gid(style.tag(experiment))
     style.label_rows(panels, "implied rate, GB/s")

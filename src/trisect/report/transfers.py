@@ -49,14 +49,13 @@ MESSAGES: cells.Columns = {
 
 def view(movement: Movement, unit: str) -> dict[str, Any]:
     """What the template needs; `unit` is what is counted, in the singular."""
-    named = ("section", "route", "algorithm", "reading")
     here = Layout(Path())
     return {
         "rates": [
             {
                 "experiment": str(name),
                 "sentences": sentences(rows, unit),
-                "grid": cells.grid(rows, {column: column for column in named}, RATES),
+                "grid": _rates(rows),
                 "file": quote(here.rates(str(name)).as_posix()),
             }
             for name, rows in movement.rates.groupby("experiment", sort=False)
@@ -65,6 +64,16 @@ def view(movement: Movement, unit: str) -> dict[str, Any]:
         "fits_file": quote(here.fits.as_posix()),
         "messages": _messages(movement.messages),
     }
+
+
+def _rates(rates: pd.DataFrame) -> cells.Grid:
+    """The error is left out where the rate was found, and a reading is named only where the algorithm is not known."""
+    ran = zip(rates["algorithm"], rates["reading"], strict=True)
+    shown = rates.assign(
+        algorithm=[how if how == reading else f"{how}, as a {reading}" for how, reading in ran],
+        off=rates["off"].where(rates["gpus"] != rates["fitted_at"]),
+    )
+    return cells.grid(shown, {name: name for name in ("section", "route", "algorithm")}, RATES)
 
 
 def _fits(fits: pd.DataFrame | None) -> cells.Grid | None:

@@ -162,10 +162,18 @@ def test_errors_of_a_prediction_stand_in_the_table_at_measured_counts_only(clust
     assert len(view["all"].rows) == 11 * 3
 
 
+def test_one_rate_is_held_against_the_counts_where_it_was_not_found(rates: pd.DataFrame) -> None:
+    grid = transfers.view(transfers.Movement(of(rates, "inference_2d")), "GPU")["rates"][0]["grid"]
+    off = {row.gpus: row.cells[grid.titles.index("transfer against one rate")].value for row in grid.rows}
+    assert [n for n, value in off.items() if value] == [32, 64]
+    assert {row.gpus: row.names[-1] for row in grid.rows}[8] == "tree"
+
+
 def test_columns_of_rates_that_nothing_is_known_of_are_left_out(laptop: pd.DataFrame) -> None:
     rates = fabricated.rates(laptop, per_node=99)
     view = transfers.view(transfers.Movement(rates), "rank")
     grid = view["rates"][0]["grid"]
-    assert grid.titles == ["bytes sent", "transfer", "implied rate", "transfer against one rate"]
+    assert grid.titles == ["bytes sent", "transfer", "implied rate"]
+    assert grid.rows[0].names == ["gradient", "inside", "unknown, as a ring"]
     assert [row.oversubscribed for row in grid.rows] == [row.gpus == 4 for row in grid.rows]
     assert view["fits"] is None
