@@ -85,14 +85,14 @@ def _flows(pid: int, exchanged: pd.DataFrame) -> Iterator[Event]:
     Perfetto takes whole numbers alone as a flow's id; those of one iteration are odd, of the other even.
     """
     first = exchanged.sort_values("start_s", kind="stable").drop_duplicates(["pair", "rank"])
-    for pair, ranks in first.groupby("pair"):
+    for number, (_, ranks) in enumerate(first.groupby("pair")):
         last = len(ranks) - 1
         for place, row in enumerate(ranks.to_dict("records") if last else []):
             phase = "s" if place == 0 else "f" if place == last else "t"
             ends = {"bp": "e"} if phase == "f" else {}
             at = _us(row["start_s"]) + _NS
             yield _event(
-                phase, at, pid, row["rank"], name=row["op"], cat="collective", id=2 * int(pair) + pid + 1, **ends
+                phase, at, pid, row["rank"], name=row["op"], cat="collective", id=2 * number + pid + 1, **ends
             )
 
 
