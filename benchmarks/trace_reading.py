@@ -2,6 +2,7 @@
 
     python benchmarks/trace_reading.py            # a few minutes; needs 5 GB in --folder
     python benchmarks/trace_reading.py --quick    # a tenth of every size
+    python benchmarks/trace_reading.py --large    # also a file of 9 GB
 
 Every figure is taken in a process of its own, bound to the cores stated. Of one file it is the processor's time,
 which other work on the machine changes little; of a job it is time that passed. HolisticTraceAnalysis 0.5.0 is read
@@ -24,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 BASE_NS = 1_790_000_000_000_000_000
-STEP_US, KERNELS = 60_000, 1_000
+STEP_US, KERNELS, LAST_STEP = 60_000, 1_000, 10_000
 KERNEL = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>"
     " >(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)"
@@ -132,8 +133,16 @@ def _complete(cat: str, name: str, pid: int, tid: int, ts: int, dur: int, args: 
     )
 
 
-def write_trace(path: Path, megabytes: float, rank: int = 0, world_size: int = 64, *, host_only: bool = False) -> Path:
-    """A trace of at least this size. One that ends in .gz holds `megabytes` of text."""
+def write_trace(
+    path: Path,
+    megabytes: float,
+    rank: int = 0,
+    world_size: int = 64,
+    *,
+    host_only: bool = False,
+    backwards: bool = False,
+) -> Path:
+    """A trace of at least this size, on request with its last iteration first. A .gz holds `megabytes` of text."""
     head = {
         "schemaVersion": 1,
         "deviceProperties": [] if host_only else [{"id": rank, "name": "Tesla V100-SXM2-32GB"}],
@@ -145,7 +154,7 @@ def write_trace(path: Path, megabytes: float, rank: int = 0, world_size: int = 6
     with gzip.open(path, "wt", compresslevel=1) if path.suffix == ".gz" else path.open("w") as out:
         out.write(json.dumps(head)[:-1] + ', "traceEvents": [\n  ')
         while written < megabytes * 1e6:
-            text = ",\n  ".join(step_events(step, rank, host_only))
+            text = ",\n  ".join(step_events(LAST_STEP - step if backwards else step, rank, host_only))
             written += out.write(text if step == 0 else ",\n  " + text)
             step += 1
         out.write("\n  ]}\n")
@@ -199,14 +208,18 @@ def against_hta(folder: Path, scale: float, hta_python: str | None) -> None:
         path.unlink()
 
 
-def memory(folder: Path, scale: float) -> None:
-    """Peak memory as the file grows."""
-    for megabytes, host_only in ((300, False), (1000, False), (3000, False), (300, True), (3000, True)):
-        path = write_trace(folder / "large.json", megabytes * scale, host_only=host_only)
+def memory(folder: Path, scale: float, large: bool) -> None:
+    """Peak memory as the file grows, of both kinds, and of files that are in no order of time."""
+    nccl, gloo, backwards = {}, {"host_only": True}, {"backwards": True}
+    files = [(300, nccl), (1000, nccl), (3000, nccl), (300, gloo), (3000, gloo), (300, backwards), (1000, backwards)]
+    for megabytes, kind in [*files, *([(9000, nccl)] if large else [])]:
+        path = write_trace(folder / "large.json", megabytes * scale, **kind)
         figure = measure(READ_RANK, path)
         rate = megabytes * scale / figure["seconds"]
-        what = f"trisect, {megabytes * scale:.0f} MB .json, {'gloo' if host_only else 'NCCL'}"
-        row(what, f"{figure['seconds']:.2f} s ({rate:.0f} MB/s), peak {figure['peak_mb']:.0f} MB", "under 400 MB")
+        name = ("gloo" if kind is gloo else "NCCL") + (", last iteration first" if kind is backwards else "")
+        what = f"trisect, {megabytes * scale:.0f} MB .json, {name}"
+        target = "" if kind is backwards else "under 400 MB"
+        row(what, f"{figure['seconds']:.2f} s ({rate:.0f} MB/s), peak {figure['peak_mb']:.0f} MB", target)
         path.unlink()
 
 
@@ -237,6 +250,7 @@ def main() -> None:
     """Run all parts; the folder is emptied again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of every size")
+    parser.add_argument("--large", action="store_true", help="also a file of 9 GB")
     parser.add_argument("--folder", type=Path, default=None, help="where to write traces (default: a temporary folder)")
     own = sys.executable if importlib.util.find_spec("hta") else None
     parser.add_argument("--hta-python", default=own, help="an interpreter with HolisticTraceAnalysis 0.5.0")
@@ -247,7 +261,7 @@ def main() -> None:
         row("what", "measured", "target")
         row("---", "---", "---")
         against_hta(Path(folder), scale, options.hta_python)
-        memory(Path(folder), scale)
+        memory(Path(folder), scale, options.large)
         many_ranks(Path(folder), scale)
         linearity(Path(folder))
     print(f"\n{time.perf_counter() - began:.0f} s in all", file=sys.stderr)

@@ -7,7 +7,7 @@ say (a counted repair, a skipped iteration, unattributed time, ranks cut back), 
 exception, a hang, or a difference that nothing says is a failure, and printed with what made it.
 
 A digit in another digit's place, or a letter of a name in another's, makes another trace, not a damaged one,
-so that no variant is made so.
+so that no variant is made so. Half of the variants are read in blocks and chapters of a few events.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from kineto import kineto_layout
 from trisect.analysis import decompose
 from trisect.errors import TrisectError
 from trisect.tables import Trace
-from trisect.trace import read_job
+from trisect.trace import chapters, read_job, source
 from trisect.trace.truth import Exchange, Job, Section
 from trisect.trace.writer import write_job
 
 US = 1_000
 SECTIONS = ["gradient", "denoiser"]
 LONGEST_S = 10
+LIMITS = ((source.BLOCK, chapters.ROWS), (1500, 12))
+"""Bytes of a block and events before a chapter is sought."""
+
 _NUMBER = re.compile(rb"-?\d+\.\d+")
 _STRING = re.compile(rb'"[^"]{3,}"')
 _ARGUMENT = re.compile(rb'": \d+(?=[,}])')
@@ -182,7 +185,7 @@ def seeds(folder: Path) -> list[Seed]:
     both = Exchange((300 * US, 500 * US), 100 * US, payload_bytes=400, hidden_ns=20 * US)
     sections = (Section("gradient", (both, both)), Section("denoiser", (both,), tail_ns=50 * US))
     for flavour in ("gloo", "nccl"):
-        job = Job(2, (sections,) * 2, flavour=flavour, barrier_ns=10 * US)
+        job = Job(2, (sections,) * 3, flavour=flavour, barrier_ns=10 * US)
         texts = [path.read_bytes() for path in write_job(job, folder / flavour, compress=False)]
         listed = [text.replace(b'"deviceProperties": []', b'"deviceProperties": [{"id": 0}]') for text in texts]
         for name, some in (("", texts), (" in Kineto's layout", [kineto_layout(t) for t in texts])):
@@ -243,6 +246,7 @@ def run(count: int, seed: int) -> tuple[Counter[tuple[str, str]], list[str]]:
             one, mutation, rank = rng.choice(whole), MUTATIONS[number % len(MUTATIONS)], rng.randrange(2)
             texts = list(one.texts)
             texts[rank] = mutation(texts[rank], rng)
+            source.BLOCK, chapters.ROWS = rng.choice(LIMITS)
             signal.alarm(LONGEST_S)
             ended = outcome(one, texts, folder)
             signal.alarm(0)
@@ -251,6 +255,7 @@ def run(count: int, seed: int) -> tuple[Counter[tuple[str, str]], list[str]]:
                 failures.append(
                     f"variant {number} of seed {seed}: {mutation.__name__}, {one.name}, rank {rank}: {ended}"
                 )
+    source.BLOCK, chapters.ROWS = LIMITS[0]
     return outcomes, failures
 
 

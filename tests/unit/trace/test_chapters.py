@@ -129,9 +129,9 @@ DISORDERS = {
         launch(10 * k + 3, t + 60),
         *([kernel(10 * k - 7, t + 5, 20, stream=8)] if k else []),
     ],
-    "kernels that all come at the end": lambda k, t: (
-        [launch(10 * k + 3, t + 60)]
-        + [kernel(10 * j + 3, t + 600 + j, 1, stream=8) for j in range(STEPS) if k == STEPS - 1]
+    "kernels that come at the end": lambda k, t: (
+        [launch(10 * k + 3, t + 60)] * (k < 4)
+        + [kernel(10 * j + 3, t + 600 + j, 1, stream=8) for j in range(4) if k == STEPS - 1]
     ),
     "the same with ids of their own": lambda k, t: (
         [launch(1000 + k, t + 60)]
