@@ -35,7 +35,7 @@ MACHINE = Machine(
     gpus_per_node=1,
     environment={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0", "MASTER_ADDR": address(1)},
     collective_timeout_s=60,
-    probe=Probe(smallest_bytes=1 << 14, largest_bytes=1 << 22, repetitions=10),
+    probe=Probe(smallest_bytes=1 << 13, largest_bytes=1 << 22, repetitions=10),
 )
 
 

@@ -99,14 +99,16 @@ def test_a_slow_rank_is_wait_and_not_transfer(found: Found, figure: Figure, host
     here, there = (
         one.iterations[one.iterations["section"] == "denoiser"].median(numeric_only=True) for one in (slow, base)
     )
-    compute_s = base.ranks[base.ranks["section"] == "denoiser"].groupby("rank")["compute_s"].median()
-    # All but one rank wait for it, and wait is the mean over all; it may hold fewer tiles than others, though.
-    expected_s = lab.SLOW_S * (hosts - 1) / hosts + compute_s.loc[hosts - 1] - compute_s.mean()
+    compute_s = slow.ranks[slow.ranks["section"] == "denoiser"].groupby("rank")["compute_s"].median()
+    others_s = lab.SLOW_S * (hosts - 1) / hosts  # all but one wait for it, and wait is the mean over all
     figure(
-        f"{hosts} hosts, last one {lab.SLOW_S} s late: wait {here['wait_s']:.3f} s, expected {expected_s:.3f}"
+        f"{hosts} hosts, last one {lab.SLOW_S} s late: wait {here['wait_s']:.3f} s, {others_s:.3f} s of it made so"
         f" (before {there['wait_s']:.3f}), transfer {here['transfer_s'] / there['transfer_s'] - 1:+.1%}"
     )
-    assert here["wait_s"] == pytest.approx(expected_s, rel=TOLERANCE)
+    # Besides sleeping, each rank is early or late by its own compute, which is between nothing and the longest.
+    awake_s = compute_s.drop(hosts - 1).max()
+    assert here["wait_s"] == pytest.approx(others_s, abs=awake_s)
+    assert awake_s < others_s / 2, "compute is too long to tell a sleep from it"
     assert here["transfer_s"] == pytest.approx(there["transfer_s"], rel=TOLERANCE)
     table = slow.table.set_index("section").loc["denoiser"]
     assert table["wait_imbalance_s"] > table["wait_s"] / 2  # the same rank every time

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from trisect.comm.fit import fit
+import pytest
+
+from trisect.comm.fit import Measured, fit
 from trisect.comm.held_out import beside
 from trisect.comm.model import outline, predict
 from trisect.files.prediction import read_run
@@ -16,19 +18,23 @@ COUNTS = [2, 4, 8]
 SHOWN = ("span_s", "compute_s", "transfer_s", "wait_s", "load_balance", "parallel_efficiency")
 
 
-def test_two_hosts_predict_more(launched: Launched, found: Found, figure: Figure) -> None:
-    runs = {}
+@pytest.fixture(scope="module", name="runs")
+def _runs(launched: Launched, found: Found) -> dict[int, Measured]:
     for n in COUNTS:
         found(lab.ALIKE, n)  # writes what is read here
-        runs[n] = read_run(launched(n).run(lab.ALIKE.name, n), n, per_node=1)
+    return {n: read_run(launched(n).run(lab.ALIKE.name, n), n, per_node=1) for n in COUNTS}
+
+
+@pytest.mark.parametrize("fitted", [[2], [2, 4]], ids=str)
+def test_few_hosts_predict_more(runs: dict[int, Measured], figure: Figure, fitted: list[int]) -> None:
     name = lab.ALIKE.name
-    fitted = fit(outline(name, lab.EXPERIMENT, lab.ALIKE.size), [runs[2]], per_node=lambda _: 1)
-    tables = {n: run.table for n, run in runs.items()}
-    table = beside(name, predict(fitted.model, COUNTS), tables, fitted=[2])
-    for row in table.to_dict("records"):
+    model = fit(outline(name, lab.EXPERIMENT, lab.ALIKE.size), [runs[n] for n in fitted], per_node=lambda _: 1).model
+    table = beside(name, predict(model, COUNTS), {n: run.table for n, run in runs.items()}, fitted)
+    held_out = table[table["role"] == "held out"]
+    for row in held_out.to_dict("records"):
         errors = (f"{k} {row[f'measured_{k}']:.3f} {row[f'error_{k}']:+.1%}" for k in SHOWN)
-        figure(f"{row['gpus']} hosts, {row['section']:8} ({row['role']}): {', '.join(errors)}")
-    held_out = table[(table["role"] == "held out") & (table["section"] == TOTAL)]
-    assert list(held_out["gpus"]) == [4, 8]
+        figure(f"fitted at {fitted}, {row['gpus']} hosts, {row['section']:8}: {', '.join(errors)}")
+    total = held_out[held_out["section"] == TOTAL]
+    assert list(total["gpus"]) == [n for n in COUNTS if n not in fitted]
     # The measured transfers at both ends are within TOLERANCE of the wire, as the other tests show.
-    assert held_out["error_transfer_s"].abs().max() < (1 + TOLERANCE) / (1 - TOLERANCE) - 1
+    assert total["error_transfer_s"].abs().max() < (1 + TOLERANCE) / (1 - TOLERANCE) - 1
