@@ -85,17 +85,16 @@ def _moments(timeline: Timeline) -> Column:
     return np.where(row >= 0, np.append(launches.start_ns, 0)[row], timeline.device["start_ns"])
 
 
-def _host_starts(timeline: Timeline) -> list[Column]:
-    marks = np.array([mark.start_ns for mark in timeline.marks], np.int64)
-    return [timeline.launches["start_ns"], timeline.host["start_ns"], marks]
-
-
 def _place_to_end(
     timeline: Timeline, moments: Column, is_iteration: Callable[[str], bool], earlier: _End
 ) -> int | None:
-    """A late start of an iteration, with half of the events behind it, that nothing reaches across."""
-    half = np.median(np.concatenate([moments, *_host_starts(timeline)]))
+    """A late start of an iteration, with half of the work behind it, that nothing reaches across.
+
+    Annotations do not count for that, since Kineto writes all of them before any device activity.
+    """
+    work = np.concatenate((moments, timeline.launches["start_ns"], timeline.host["start_ns"]))
     starts = sorted(mark.start_ns for mark in timeline.marks if is_iteration(mark.name))[1:]
+    half = np.median(work) if len(work) else _LEAST
     latest = [start_ns for start_ns in starts if start_ns <= half][-TRIALS:]
     return next((start_ns for start_ns in reversed(latest) if _is_clean(timeline, moments, start_ns, earlier)), None)
 
@@ -123,8 +122,9 @@ def _check_order(timeline: Timeline, end: _End) -> None:
     """Raises OutOfOrderError if anything belongs to a chapter that has ended, or to an operator that is not kept."""
     late = absorbed_too_soon(timeline.host)
     if end.host_ns > _LEAST:
-        starts = np.concatenate([_moments(timeline), *_host_starts(timeline)])
-        late |= bool(starts.min(initial=_MOST) < end.host_ns) or _comes_late(timeline, end)
+        marks = [mark.start_ns for mark in timeline.marks]
+        starts = (_moments(timeline), timeline.launches["start_ns"], timeline.host["start_ns"], marks)
+        late |= any(np.min(start_ns, initial=_MOST) < end.host_ns for start_ns in starts) or _comes_late(timeline, end)
     if late:
         raise OutOfOrderError
 

@@ -54,8 +54,7 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
 
 def _read(path: Path, sections: Sequence[str] | None, iteration: str, whole: bool) -> RankTables:
     reader, timeline, parts = _parts(Reader(path), sections, iteration, whole)
-    if not reader.host_ops and not any(part.communicates for part in parts):
-        # It lists devices, so that the operators of its host were not read, but they matter.
+    if not reader.host_ops and _host_matters(reader, parts):
         reader, timeline, parts = _parts(Reader(path, host_ops=True), sections, iteration, whole)
     info = reader.header.distributed
     collectives = _by_start(_joined([part.collectives for part in parts], reader.header.base_ns))
@@ -103,6 +102,14 @@ def _parts(
     if len(parts) > 1:
         _check_alike(parts, timeline, headers)
     return reader, timeline, parts
+
+
+def _host_matters(reader: Reader, parts: list[Part]) -> bool:
+    """Whether operators of the host count in a file that lists devices, so that they were not read."""
+    alone = reader.header.distributed.world_size == 1
+    if alone and all(part.on_device and part.in_step is None for part in parts):
+        return False
+    return not any(part.communicates for part in parts)
 
 
 def _check_alike(parts: list[Part], timeline: Timeline, headers: list[Header]) -> None:

@@ -113,6 +113,9 @@ class Timeline:
         rows: defaultdict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(batch.events):
             rows[event.cat].append(row)
+        if not reader.host_ops:  # they are cut away, but for some at the ends of blocks
+            for category in HOST:
+                rows.pop(category, None)
         for category, own in rows.items():
             if (sink := sinks.get(category)) is not None:
                 if (chosen := _complete(batch, own, reader, self.repairs)).rows:

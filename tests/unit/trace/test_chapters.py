@@ -83,6 +83,21 @@ def test_a_file_in_order_of_time_is_read_in_many_chapters(events_of, both, flavo
     assert counts[-1] >= 3
 
 
+def test_annotations_before_all_device_activity_as_kineto_writes_them(events_of, both):
+    of_device = ("kernel", "cuda_runtime", "ac2g")
+    events = sorted(events_of["nccl"], key=lambda one: one["cat"] in of_device)
+    found, whole, counts = both(kineto_layout(document(events, world_size=2, **LISTED)))
+    assert found == whole and len(whole["sections.iteration"]) == 2 * STEPS
+    assert len(counts) == 1 and counts[0] >= 3
+
+
+def test_a_device_alone_needs_no_second_reading(both):
+    events = [*steps(), op("c10d::barrier", 1500, 5)]
+    for world_size, readings in ((1, 1), (2, 2)):
+        found, whole, counts = both(document(events, world_size=world_size, **LISTED), rows=10_000)
+        assert found == whole and len(counts) == readings
+
+
 moves = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.3), st.floats(0, 1), st.booleans()), max_size=3)
 
 
