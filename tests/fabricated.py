@@ -16,8 +16,10 @@ from known import job_of, trace_of
 
 from trisect.analysis.compare import COMPARISON, Comparison
 from trisect.analysis.timeline import timeline
+from trisect.comm.alpha_beta import FITS
 from trisect.comm.held_out import PREDICTION, QUANTITIES
 from trisect.comm.rates import TABLE, implied
+from trisect.comm.regimes import MESSAGES
 from trisect.record import Correctness, Profiling, RankRecord, RunRecord
 from trisect.report import figures, heat
 from trisect.report import timeline as timeline_drawing
@@ -206,20 +208,34 @@ def prediction(scaling: pd.DataFrame, largest: int = 1024) -> pd.DataFrame:
     return pd.DataFrame(rows)[list(PREDICTION)]
 
 
-def drawings(scaling: pd.DataFrame, unit: str = "GPU") -> dict[str, str]:
-    """Every figure of a table, and of ranks, rates and a prediction that fit it."""
-    tables = {
+def drawings(scaling: pd.DataFrame, unit: str = "GPU", tables: dict[str, pd.DataFrame] | None = None) -> dict[str, str]:
+    """Every figure of a table, and of ranks, rates and a prediction that fit it; or those of some `tables` alone."""
+    drawn = tables or {
         "scaling": scaling,
         "ranks": ranks(scaling),
         "rates": rates(scaling),
         "prediction": prediction(scaling),
     }
-    return {name: figures.draw(name, tables[entry.table], unit) for name, entry in CATALOGUE.items()}
+    return {
+        name: figures.draw(name, drawn[entry.table], unit) for name, entry in CATALOGUE.items() if entry.table in drawn
+    }
 
 
-def movement(scaling: pd.DataFrame) -> Movement:
-    """What the page says of data movement."""
-    return Movement(rates(scaling))
+def movement(scaling: pd.DataFrame, per_node: int = 4) -> Movement:
+    """What the page says of data movement: rates, a probe's fit at every count, and two messages of each section."""
+    fits, messages = [], []
+    shared = scaling.groupby("gpus")["oversubscribed"].any()
+    for gpus in sorted(scaling.loc[scaling["gpus"] > 1, "gpus"].unique()):
+        line = {"gpus": gpus, "nodes": -(-gpus // per_node), "algorithm": "chosen", "ran": "ring", "reading": "ring"}
+        line |= {"protocol": "simple", "nccl_version": "2.27.5", "alpha_s": 2e-5, "alpha_s_lo": 1.9e-5}
+        line |= {"alpha_s_hi": 2.1e-5, "gb_per_s": 10.0, "gb_per_s_lo": 9.8, "gb_per_s_hi": 10.2}
+        line |= {"crossover_bytes": 2e5, "sizes": 11, "smallest_bytes": 1024, "largest_bytes": 2**30}
+        fits.append(line | {"residual": 0.04, "r2": 0.999, "oversubscribed": bool(shared[gpus])})
+    for name, section, gpus in scaling[["experiment", "section", "gpus"]].itertuples(index=False):
+        for payload, regime in ((8, "latency-bound"), (805306368, "bandwidth-bound")) if gpus > 1 else ():
+            messages.append((name, gpus, section, payload, 2.0, "simple", 2e5, 2e5 / (2e5 + payload), regime))
+    table = pd.DataFrame(messages, columns=["experiment", "gpus", *MESSAGES])
+    return Movement(rates(scaling, per_node), pd.DataFrame(fits)[list(FITS)], table[table["section"] != TOTAL])
 
 
 def predictions(scaling: pd.DataFrame) -> Predictions:

@@ -38,7 +38,11 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two reports: a sweep to 64 GPUs, and one on a laptop with an oversubscribed and a missing run."""
+    """A page of each kind.
+
+    A sweep to 64 GPUs; one of a laptop, compared with an earlier one, with an oversubscribed and a missing run; a
+    modelled one; and one of which a single run is there.
+    """
     folder = tmp_path_factory.mktemp("reports")
     captions = {path.stem: path.read_text() for path in (REPO / "workflow/report").glob("*.rst")}
     sweeps = {
@@ -49,12 +53,26 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             {("inference_3d", 2): "rank 1 was killed by signal 9; see results/inference_3d/gpus-2/logs/rank-0001.log"},
         ),
     }
-    more = {name: {"timelines": fabricated.timelines(scaling)} for name, (scaling, _, _) in sweeps.items()}
+    more: dict[str, dict[str, Any]] = {
+        name: {
+            "timelines": fabricated.timelines(scaling),
+            "movement": fabricated.movement(scaling),
+            "predictions": fabricated.predictions(scaling),
+        }
+        for name, (scaling, _, _) in sweeps.items()
+    }
     more["laptop"]["comparison"] = fabricated.comparison()
+    one = fabricated.laptop_scaling().query("experiment == 'inference_2d' and gpus == 1")
+    sweeps["modelled"] = (fabricated.cluster_scaling(), fabricated.record, {})
+    sweeps["partial"] = (one, fabricated.laptop_record, {("inference_2d", n): "not run" for n in (2, 4)})
+    more["modelled"] = {"movement": more["cluster"]["movement"], "notice": "Modelled, not measured."}
+    more["partial"] = {}
     paths = {}
     for name, (scaling, make, missing) in sweeps.items():
-        drawings = fabricated.drawings(scaling)
-        html = page.render(scaling, fabricated.records_for(scaling, make), missing, drawings, captions, **more[name])
+        records = [] if name == "modelled" else fabricated.records_for(scaling, make)
+        tables = {"scaling": scaling, "ranks": fabricated.ranks(scaling)} if name == "partial" else None
+        drawings = fabricated.drawings(scaling, "rank" if make is fabricated.laptop_record else "GPU", tables)
+        html = page.render(scaling, records, missing, drawings, captions, **more[name])
         paths[name] = folder / f"{name}.html"
         paths[name].write_text(html)
     return paths
