@@ -91,9 +91,7 @@ def _flows(pid: int, exchanged: pd.DataFrame) -> Iterator[Event]:
             phase = "s" if place == 0 else "f" if place == last else "t"
             ends = {"bp": "e"} if phase == "f" else {}
             at = _us(row["start_s"]) + _NS
-            yield _event(
-                phase, at, pid, row["rank"], name=row["op"], cat="collective", id=2 * number + pid + 1, **ends
-            )
+            yield _event(phase, at, pid, row["rank"], name=row["op"], cat="collective", id=2 * number + pid + 1, **ends)
 
 
 def _slice(pid: int, row: dict[Any, Any], **more: object) -> Event:
