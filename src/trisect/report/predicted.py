@@ -74,7 +74,7 @@ def _draw(axes: Axes, total: pd.DataFrame, column: str, words: str, look: style.
         hover = f"{style.where(row)}: {words} {form(row[column])}, modelled"
         gid = style.tag(row["experiment"], hover=hover)
         axes.plot(row["gpus"], row[column], marker=".", markersize=3, linestyle="none", gid=gid, **line)
-    measured = total[total[f"measured_{column}"] > 0]
+    measured = shown[shown[f"measured_{column}"] > 0]
     points = measured.assign(
         value=measured[f"measured_{column}"], lo=float("nan"), hi=float("nan"), marker=measured["role"].map(MARKERS)
     )
@@ -88,5 +88,6 @@ def _hover(row: Mapping[Any, Any], column: str, words: str, form: numbers.Form) 
 
 
 def error(value: float) -> str:
-    """A relative error with its sign."""
-    return numbers.MISSING if pd.isna(value) else f"{'+' if value > 0 else ''}{numbers.percent(value)}"
+    """A relative error with its sign, or without one where it rounds to nothing."""
+    shown = round(value, 3)
+    return numbers.MISSING if pd.isna(value) else f"{'+' if shown > 0 else ''}{numbers.percent(shown)}"

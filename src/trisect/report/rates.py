@@ -27,8 +27,10 @@ def sentences(rates: pd.DataFrame, unit: str = "GPU") -> list[str]:
 
 
 def gb_per_s(value: float, like: float | None = None) -> str:
-    """A rate as text; `numbers.Form`."""
-    return numbers.MISSING if pd.isna(value) else f"{numbers.digits(value)} GB/s"
+    """A rate given in GB/s as text, with the prefix that keeps it, or `like`, short; a `numbers.Form`."""
+    if pd.isna(value):
+        return numbers.MISSING
+    return f"{numbers.size(1e9 * value, None if like is None else 1e9 * like)}/s"
 
 
 def _constants(rates: pd.DataFrame) -> Iterable[str]:

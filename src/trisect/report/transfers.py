@@ -67,10 +67,13 @@ def view(movement: Movement, unit: str) -> dict[str, Any]:
 
 
 def _rates(rates: pd.DataFrame) -> cells.Grid:
-    """The error is left out where the rate was found, and a reading is named only where the algorithm is not known."""
-    ran = zip(rates["algorithm"], rates["reading"], strict=True)
-    shown = rates.assign(
-        algorithm=[how if how == reading else f"{how}, as a {reading}" for how, reading in ran],
+    """The error is left out where the rate was found; a reading is named only where it makes a difference."""
+    alike = rates.groupby(["section", "gpus"])["sent_bytes"].transform("nunique") == 1
+    ran = zip(rates["algorithm"], rates["reading"], alike, strict=True)
+    shown = rates[~(alike & rates.duplicated(["section", "gpus"]))].assign(
+        algorithm=pd.Series(
+            [how if how == reading or same else f"{how}, as a {reading}" for how, reading, same in ran], rates.index
+        ),
         off=rates["off"].where(rates["gpus"] != rates["fitted_at"]),
     )
     return cells.grid(shown, {name: name for name in ("section", "route", "algorithm")}, RATES)

@@ -167,6 +167,9 @@ def test_one_rate_is_held_against_the_counts_where_it_was_not_found(rates: pd.Da
     off = {row.gpus: row.cells[grid.titles.index("transfer against one rate")].value for row in grid.rows}
     assert [n for n, value in off.items() if value] == [32, 64]
     assert {row.gpus: row.names[-1] for row in grid.rows}[8] == "tree"
+    unknown = transfers.view(transfers.Movement(of(rates, "inference_3d")), "GPU")["rates"][0]["grid"]
+    named = [row.names[-1] for row in unknown.rows if row.gpus == 8]
+    assert named == ["unknown, as a ring", "unknown, as a tree"] * 2
 
 
 def test_columns_of_rates_that_nothing_is_known_of_are_left_out(laptop: pd.DataFrame) -> None:
@@ -174,6 +177,9 @@ def test_columns_of_rates_that_nothing_is_known_of_are_left_out(laptop: pd.DataF
     view = transfers.view(transfers.Movement(rates), "rank")
     grid = view["rates"][0]["grid"]
     assert grid.titles == ["bytes sent", "transfer", "implied rate"]
-    assert grid.rows[0].names == ["gradient", "inside", "unknown, as a ring"]
+    assert [row.names for row in grid.rows[:2]] == [
+        ["gradient", "inside", "unknown"],
+        ["denoiser", "inside", "unknown"],
+    ]
     assert [row.oversubscribed for row in grid.rows] == [row.gpus == 4 for row in grid.rows]
     assert view["fits"] is None
