@@ -143,10 +143,9 @@ class Reader:
     def _close_list(self, head: bytes, source: Source) -> memoryview:
         """The events before the bracket that closes their list; reads the header around them."""
         text = source.text
-        closes = [match.start(1) for match in _LIST_CLOSES.finditer(text)]
         reason = "the file ends inside its list of events, or the text after them is damaged; copy it again"
         for read in (_header.decode, self._mended_header):
-            for close in reversed(closes):
+            for close in _closes(text):
                 aside = _around(head, bytes(text[close + 1 :]))
                 try:
                     self.header = read(aside)
@@ -221,6 +220,15 @@ def _last_break(text: bytes) -> int:
 
 def _last_between(text: bytes) -> int:
     return max((match.end() for match in repair.BETWEEN_EVENTS.finditer(text)), default=0)
+
+
+def _closes(text: memoryview) -> Iterator[int]:
+    """Where the list of events may be closed, the last first; far from the end only where all near it are no close."""
+    near: list[int] = []
+    for start in (max(0, len(text) - _NEAR), 0):
+        found = [match.start(1) for match in _LIST_CLOSES.finditer(text, start)]
+        yield from (close for close in reversed(found) if close not in near)
+        near = found
 
 
 def _around(head: bytes, tail: bytes) -> bytes:
