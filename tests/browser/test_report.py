@@ -138,7 +138,7 @@ def test_a_table_is_copied_as_csv(look: Look) -> None:
         Object.defineProperty(navigator, "clipboard", {value: {writeText: async (text) => { window.copied = text; }}});
         document.querySelector("#tables button.copy").click();""")
     lines = browser.execute_script("return window.copied").splitlines()
-    assert lines[0].startswith("GPUs,section,span,compute,transfer,wait,")
+    assert lines[0].startswith("ranks,section,span,compute,transfer,wait,")
     assert [round(float(value), 6) for value in lines[1].split(",")[2:7]] == [0.08, 0.08, 0, 0, 1]
     assert len(lines) == 1 + 9
 

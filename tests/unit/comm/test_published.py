@@ -164,6 +164,17 @@ def test_implied_rates_of_the_study_are_those_it_was_made_with(out, v100):
     assert float(table["64"]["off"].rstrip("%")) == pytest.approx(0.6, abs=0.2)
 
 
+def test_published_rates_come_back_in_the_study_s_own_table_and_report(out):
+    """40 GB/s in a pair, 119 between 4, 17 by a tree and 10.5 by a ring between nodes."""
+    table = pd.read_csv(out / "inference_2d" / "rates.csv").set_index(["section", "gpus"]).loc["denoiser"]
+    assert table["gb_per_s"][[2, 4, 8, 16]].to_numpy() == pytest.approx([40, 119, 17, 10.5], rel=0.005)
+    assert table["machine_gb_per_s"][[2, 8, 16]].tolist() == [40, 17, 10.5]
+    html = (out / "report.html").read_text()
+    assert "Data movement, modelled" in html
+    assert (out / "figures" / "implied_rate.svg").exists()
+    assert "inference_2d/rates.csv" in html
+
+
 def test_what_is_written_says_that_it_is_modelled(out, scaling):
     assert scaling["modelled"].all()
     assert "Modelled, not measured" in (out / "MODELLED.md").read_text()
