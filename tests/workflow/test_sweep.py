@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from trisect.analysis.compare import METRICS
+from trisect.comm.rates import TABLE
 from trisect.layout import Layout
 from trisect.record import RunRecord
 from trisect.tables import DECOMPOSITION, RUN_COLUMNS, SCALING, TOTAL
@@ -90,6 +91,20 @@ def test_report_is_one_file_that_names_every_experiment(swept: Project) -> None:
     assert "<svg" in page
     assert 'src="http' not in page
     assert "url(http" not in page
+
+
+@pytest.mark.parametrize("experiment", [name for name, n in RUNS if n == 1])
+def test_implied_rates_are_a_table_and_in_the_report(swept: Project, experiment: str) -> None:
+    rates, scaling = (pd.read_csv(getattr(layout(swept), name)(experiment)) for name in ("rates", "scaling"))
+    assert tuple(rates.columns) == TABLE
+    at_2 = scaling[(scaling["gpus"] == 2) & (scaling["section"] != TOTAL)].set_index("section")
+    assert set(rates["section"]) == set(at_2.index)
+    sent = at_2["payload_bytes"][rates["section"]].to_numpy()  # of 2 ranks each sends the payload once
+    np.testing.assert_allclose(rates["gb_per_s"] * 1e9 * rates["transfer_s"], sent)
+    assert set(rates["algorithm"]) == {"unknown"}  # gloo has no such log
+    page = layout(swept).report.read_text()
+    assert f"{experiment}/rates.csv" in page
+    assert 'id="figure-implied_rate"' in page
 
 
 def test_a_second_sweep_finds_nothing_to_do(swept: Project) -> None:

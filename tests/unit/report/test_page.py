@@ -95,6 +95,13 @@ def test_nothing_is_said_to_be_missing_when_nothing_is(laptop: pd.DataFrame, dra
     assert "Not in this report" not in rendered(laptop, drawings, missing={})
 
 
+def test_one_count_alone_is_said_to_be_compared_with_nothing(laptop: pd.DataFrame) -> None:
+    one = laptop[(laptop["experiment"] == "inference_2d") & (laptop["gpus"] == 1)]
+    text = Elements(page.render(one, [], {}, {}, {})).text
+    assert "Nothing was compared." in text
+    assert "keep clear of" not in text
+
+
 def test_a_page_without_any_run_says_what_is_missing() -> None:
     text = Elements(page.render(fabricated.laptop_scaling().iloc[:0], [], MISSING, {}, {})).text
     assert "No run has finished yet." in text
