@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
+from scipy.special import fdtri
 
 from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent
 from trisect.comm.model import Jitter, Model, Problem, Values, held, pieces
@@ -20,6 +21,8 @@ from trisect.studied import Work
 
 SMALLEST = 2
 """How many counts are fitted where none are asked for: the smallest."""
+
+SURE = 0.95
 
 _HOLDS = {"gradient": ("operators",), "denoiser": ("tiles",)}
 """Pieces that a section computes; both kinds where it is not named, the tiles' first."""
@@ -126,11 +129,12 @@ def _compute(problem: Problem, section: str, runs: Sequence[Measured]) -> tuple[
     }
     columns["repeated"] = np.ones(sum(run.gpus for run in runs))
     measured = np.maximum(np.concatenate(seconds), 1e-9)
+    shares = {kind: column / measured for kind, column in columns.items()}
     told: list[str] = []
     for kind in columns:
-        if np.linalg.matrix_rank(np.stack([columns[one] for one in (*told, kind)])) > len(told):
+        if _is_told([shares[one] for one in told], shares[kind], by_chance=len(runs) == 1):
             told.append(kind)
-    design = np.stack([columns[kind] for kind in told], axis=1) / measured[:, None]
+    design = np.stack([shares[kind] for kind in told], axis=1)
     found, _ = nnls(design, np.ones(len(measured)))
     off = design @ found - 1
     worst = int(np.argmax(np.abs(off)))
@@ -143,6 +147,24 @@ def _compute(problem: Problem, section: str, runs: Sequence[Measured]) -> tuple[
     notes.append(f"{section}: the fit meets every rank's compute within {abs(off[worst]):.1%} (worst at {at}).")
     seconds_of = {f"{kind}_s": float(value) for kind, value in zip(told, found, strict=True)}
     return Work().model_copy(update=seconds_of), notes
+
+
+def _is_told(told: Sequence[Values], column: Values, *, by_chance: bool) -> bool:
+    """Whether the fit tells another column from those it has.
+
+    Ranks of one count differ by a piece or none, and as much by chance: there, a column must also lower the misfit by
+    more than chance does (F test at SURE).
+    """
+    design = np.stack([*told, column], axis=1)
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return False
+    if not told or not by_chance:
+        return True
+    free = len(column) - design.shape[1]
+    if free == 0:
+        return False
+    with_it, without = (nnls(part, np.ones(len(column)))[1] ** 2 for part in (design, design[:, :-1]))
+    return bool((without - with_it) * free > fdtri(1, free, SURE) * with_it)
 
 
 def _by_rank(run: Measured, section: str) -> Values:

@@ -72,6 +72,23 @@ def test_uneven_shares_at_one_count_tell_them_apart():
     assert fitted.model.problem.sections["denoiser"].tiles_s == pytest.approx(3.6, rel=1e-5)
 
 
+def test_two_ranks_of_one_count_tell_nothing_apart():
+    uneven = replace(KNOWN, tiles=9, operators=5)
+    work = fit(without_work(uneven), [measured(model(uneven), 2)], every_host_one).model.problem.sections
+    assert work["denoiser"].repeated_s == work["gradient"].repeated_s == 0
+
+
+def test_ranks_that_differ_by_chance_do_not_look_like_repeated_work():
+    """Of 7 tiles one of 4 hosts has less; each host is off by a fixed 10 %, which hides what that says."""
+    uneven = replace(KNOWN, tiles=7)
+    run = measured(model(uneven), 4)
+    speed = run.ranks["rank"].map({0: 0.9, 1: 1.1, 2: 0.9, 3: 1.4})
+    run = replace(run, ranks=run.ranks.assign(compute_s=run.ranks["compute_s"] * speed))
+    fitted = fit(without_work(uneven), [run], every_host_one)
+    assert fitted.model.problem.sections["denoiser"].repeated_s == 0
+    assert any("cannot tell work that every rank repeats from tiles" in note for note in fitted.notes)
+
+
 TRAINING = replace(
     KNOWN,
     tiles=16,
