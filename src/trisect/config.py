@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from trisect.errors import TrisectError
+from trisect.layout import TAKEN
 from trisect.settings import CHOSEN, Closed, Count, Experiment, Iterations, Machine, Settings, Size, nearest
 from trisect.studied import Study
 from trisect.workload import load_balance_bound
@@ -218,9 +219,12 @@ def load_experiments(folder: Path) -> dict[str, Experiment]:
     """Every file of config/experiments/, by name.
 
     Raises:
-        TrisectError: a file is wrong.
+        TrisectError: a file is wrong, or has a name that the results need for something else.
     """
     names = sorted(path.stem for path in (folder / "experiments").glob("*.yaml"))
+    for name in TAKEN:
+        if name in names:
+            raise TrisectError(f"config/experiments/{name}.yaml: results/{name}/ holds something else; rename the file")
     return {name: _read(Experiment, folder, f"experiments/{name}.yaml") for name in names}
 
 

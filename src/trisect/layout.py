@@ -185,6 +185,9 @@ class Layout:
             ) from None
 
 
+TAKEN = ("figures", "probe")
+"""Folders of the results that are no experiment's."""
+
 _RANK_IN_NAME = re.compile(r"rank[-_]?(\d+)")
 
 

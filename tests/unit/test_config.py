@@ -98,6 +98,13 @@ def test_mistakes_in_an_experiment(tmp_path: Path, change: dict[str, object] | s
     assert all(word in str(raised.value) for word in words), str(raised.value)
 
 
+def test_an_experiment_is_not_named_like_a_folder_of_the_results(tmp_path: Path) -> None:
+    folder = config_with_experiment(tmp_path, {})
+    (folder / "experiments/mine.yaml").rename(folder / "experiments/probe.yaml")
+    with pytest.raises(TrisectError, match=r"config/experiments/probe\.yaml: results/probe/ holds something else"):
+        load(SETTINGS, folder)
+
+
 def config_with_experiment(tmp_path: Path, change: dict[str, object] | str) -> Path:
     """A config folder with one experiment, mine.yaml, that differs from inference_2d by `change`."""
     (tmp_path / "experiments").mkdir()

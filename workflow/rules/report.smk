@@ -119,12 +119,13 @@ rule report:
 onerror:
     from trisect.files.report import write_report
 
-    try:
-        missing = write_report(SWEEP, LAYOUT, CAPTIONS).missing
-        print(
-            f"{LAYOUT.report} shows the runs that stand; {len(missing)} of {len(SWEEP.runs())} are missing:"
-        )
-        for (experiment, gpus), reason in missing.items():
-            print(f"  {experiment} gpus-{gpus}: {reason}")
-    except TrisectError as mistake:
-        print(f"trisect: {mistake}")
+    if LAYOUT.runs():  # a probe that fails before any sweep leaves nothing to show
+        try:
+            missing = write_report(SWEEP, LAYOUT, CAPTIONS).missing
+            print(
+                f"{LAYOUT.report} shows the runs that stand; {len(missing)} of {len(SWEEP.runs())} are missing:"
+            )
+            for (experiment, gpus), reason in missing.items():
+                print(f"  {experiment} gpus-{gpus}: {reason}")
+        except TrisectError as mistake:
+            print(f"trisect: {mistake}")

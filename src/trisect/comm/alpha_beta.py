@@ -8,6 +8,7 @@ its protocol with the size, and each has a latency and a rate of its own. docs/p
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -83,7 +84,9 @@ def fit(sent_bytes: Values, seconds: Values) -> Fit:
 
     begin = np.log([seconds.min(), seconds.max() / sent_bytes.max()])
     try:
-        (log_alpha, log_beta), covariance = optimize.curve_fit(line, sent_bytes, np.log(seconds), p0=begin)
+        with warnings.catch_warnings():  # where no covariance comes out, one of the refusals below says why
+            warnings.simplefilter("ignore", optimize.OptimizeWarning)
+            (log_alpha, log_beta), covariance = optimize.curve_fit(line, sent_bytes, np.log(seconds), p0=begin)
     except RuntimeError:  # no convergence: one of the two has gone to zero
         raise TrisectError("no line of a latency and a rate fits its times; probe more sizes") from None
     latency = np.exp(log_alpha - line(sent_bytes, log_alpha, log_beta))
