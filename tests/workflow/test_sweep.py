@@ -14,6 +14,7 @@ from trisect.analysis.compare import METRICS
 from trisect.comm.rates import TABLE
 from trisect.layout import Layout
 from trisect.record import RunRecord
+from trisect.report.catalogue import CATALOGUE, CATEGORIES
 from trisect.tables import DECOMPOSITION, RUN_COLUMNS, SCALING, TOTAL
 
 from .conftest import TINY_ITERATIONS, Project
@@ -167,8 +168,11 @@ def test_snakemake_report_holds_the_figures_with_captions(swept: Project, tmp_pa
     done = swept.snakemake("sweep", "--report", str(target))
     assert done.returncode == 0, done.stdout
     page = target.read_text()
-    assert "Figures" in page
-    assert len(page) > 1e6
+    for category in CATEGORIES.values():
+        assert f'"{category}"' in page
+    for entry in CATALOGUE.values():
+        assert entry.title in page
+    assert "Measured transfer of each section against" in page  # a caption
 
 
 def test_the_command_line_gives_the_same_numbers(swept: Project, tmp_path: Path) -> None:
