@@ -17,7 +17,7 @@ from known import job_of, trace_of
 from trisect.analysis.compare import COMPARISON, Comparison
 from trisect.analysis.timeline import timeline
 from trisect.comm.alpha_beta import FITS
-from trisect.comm.held_out import PREDICTION, QUANTITIES
+from trisect.comm.held_out import MEASURED, PREDICTION, QUANTITIES
 from trisect.comm.rates import TABLE, implied
 from trisect.comm.regimes import MESSAGES
 from trisect.record import Correctness, Profiling, RankRecord, RunRecord
@@ -201,8 +201,8 @@ def prediction(scaling: pd.DataFrame, largest: int = 1024) -> pd.DataFrame:
             made |= {"cost": n * made["span_s"] / (counts[0] * measured["span_s"].iloc[0])}
             fit = "fitted" if n in measured.index[:2] else "held out"
             made |= {"role": fit if known else "predicted", "oversubscribed": known and last["oversubscribed"]}
+            made |= {f"measured_{name}": last[name] if known else math.nan for name in MEASURED}
             for name in QUANTITIES:
-                made[f"measured_{name}"] = last[name] if known else math.nan
                 made[f"error_{name}"] = made[name] / last[name] - 1 if known and last[name] else math.nan
             rows.append(made)
     return pd.DataFrame(rows)[list(PREDICTION)]

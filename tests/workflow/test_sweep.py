@@ -173,6 +173,7 @@ def test_snakemake_report_holds_the_figures_with_captions(swept: Project, tmp_pa
     for entry in CATALOGUE.values():
         assert entry.title in page
     assert "Measured transfer of each section against" in page  # a caption
+    assert "snakemake --force -- results/figures/cost.svg" in page
 
 
 def test_the_command_line_gives_the_same_numbers(swept: Project, tmp_path: Path) -> None:

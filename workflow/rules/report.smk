@@ -12,6 +12,9 @@ DRAWN_FROM = {
     "rates": RATES,
     "prediction": list(PREDICTIONS.values()),
 }
+SHOWN = "; ".join(
+    f"{name} at {', '.join(map(str, SWEEP.counts(name)))}" for name in EXPERIMENTS
+)
 FIGURES = [name for name, entry in CATALOGUE.items() if DRAWN_FROM.get(entry.table)]
 
 
@@ -53,6 +56,7 @@ rule figure:
     params:
         unit="rank" if SWEEP.machine.device == "cpu" else "GPU",
         caption=lambda wildcards: CAPTIONS[wildcards.figure],
+        shows=SHOWN,
         version=__version__,
     script:
         "../scripts/figure.py"

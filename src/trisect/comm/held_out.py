@@ -8,9 +8,13 @@ import pandas as pd
 
 from trisect.comm.model import TIMES
 from trisect.errors import TrisectError
+from trisect.tables import with_bounds
 
 QUANTITIES = (*TIMES, "load_balance", "comm_efficiency", "parallel_efficiency", "cost")
 """What is predicted; cost is relative to the smallest measured count."""
+
+MEASURED = (*with_bounds(QUANTITIES[:-1]), QUANTITIES[-1])
+"""The same measured, with 95 % intervals, which one run alone gives for all but cost."""
 
 FITTED, HELD_OUT, PREDICTED = "fitted", "held out", "predicted"
 
@@ -21,7 +25,7 @@ PREDICTION = (
     "role",  # FITTED, HELD_OUT (measured and not fitted), PREDICTED (not measured)
     "oversubscribed",  # of the measured run: its ranks shared cores, which the model does not know
     *QUANTITIES,  # modelled
-    *(f"measured_{name}" for name in QUANTITIES),  # NaN where not measured
+    *(f"measured_{name}" for name in MEASURED),  # NaN where not measured
     *(f"error_{name}" for name in QUANTITIES),  # modelled over measured, less 1
 )
 """Columns of prediction.csv."""
@@ -50,9 +54,7 @@ def beside(
         sections = " and ".join(sorted(set(measured["section"]) ^ set(modelled["section"])))
         raise TrisectError(f"{experiment}: section {sections} is not both measured and modelled; run the sweep again")
     shared = measured.set_index("gpus").get("oversubscribed", pd.Series(dtype=bool)).groupby(level=0).any()
-    renamed = measured[["section", "gpus", *QUANTITIES]].rename(
-        columns={name: f"measured_{name}" for name in QUANTITIES}
-    )
+    renamed = measured[["section", "gpus", *MEASURED]].rename(columns={name: f"measured_{name}" for name in MEASURED})
     table = _with_cost(modelled, base).merge(renamed, on=["section", "gpus"], how="left", validate="1:1")
     for name in QUANTITIES:
         over = table[f"measured_{name}"]

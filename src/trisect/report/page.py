@@ -72,7 +72,7 @@ def render(
             figures=_figures(_shown(scaling, movement, predictions), drawings, captions, results),
             movement=transfers.view(movement, unit) if movement else None,
             predictions=forecasts.view(predictions) if predictions and not predictions.table.empty else [],
-            timelines=_timelines(timelines),
+            timelines=_timelines(timelines, results),
             timeline_caption=_paragraphs(captions, "timeline"),
             tables=_tables(scaling),
             main_columns=[title for title, _ in cells.MAIN.values()],
@@ -134,10 +134,10 @@ def _figures(
             "title": entry.title,
             "drawing": Markup(svg.inline(drawings[name], name, f"{entry.title}. The tables below hold its values.")),
             "caption": _paragraphs(captions, name),
-            "intervals": entry.table in ("scaling", "rates"),
+            "intervals": entry.table != "ranks",
             "modelled": entry.table == "prediction",
             "shows": _shown_runs(shown[entry.table]),
-            "redraw": runs.redraw_command(name, results),
+            "redraw": runs.redraw_command(Layout(results).figure(name)),
             "file": quote(Layout(Path()).figure(name).as_posix()),
         }
         for name, entry in CATALOGUE.items()
@@ -149,7 +149,7 @@ def _paragraphs(captions: Mapping[str, str], name: str) -> list[str]:
     return [" ".join(part.split()) for part in captions.get(name, "").split("\n\n") if part.strip()]
 
 
-def _timelines(drawings: Mapping[tuple[str, int], str]) -> list[dict[str, Any]]:
+def _timelines(drawings: Mapping[tuple[str, int], str], results: Path) -> list[dict[str, Any]]:
     found = []
     for place, ((experiment, gpus), drawing) in enumerate(drawings.items()):
         files = Layout(Path()).run(experiment, gpus)
@@ -160,6 +160,7 @@ def _timelines(drawings: Mapping[tuple[str, int], str]) -> list[dict[str, Any]]:
                 "label": label,
                 "name": f"timeline-{place}",
                 "drawing": Markup(svg.inline(drawing, f"timeline-{place}", f"{label}.")),
+                "redraw": runs.redraw_command(Layout(results).run(experiment, gpus).timeline_drawing),
                 "file": quote(files.timeline.as_posix()),
                 "image": quote(files.timeline_drawing.as_posix()),
             }

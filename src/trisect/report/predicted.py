@@ -75,8 +75,10 @@ def _draw(axes: Axes, total: pd.DataFrame, column: str, words: str, look: style.
         gid = style.tag(row["experiment"], hover=hover)
         axes.plot(row["gpus"], row[column], marker=".", markersize=3, linestyle="none", gid=gid, **line)
     measured = shown[shown[f"measured_{column}"] > 0]
+    ends = {"value": "", "lo": "_lo", "hi": "_hi"}
     points = measured.assign(
-        value=measured[f"measured_{column}"], lo=float("nan"), hi=float("nan"), marker=measured["role"].map(MARKERS)
+        marker=measured["role"].map(MARKERS),
+        **{name: measured[f"measured_{column}{end}"] for name, end in ends.items()},
     )
     said = [_hover(row, column, words, form) for row in points.to_dict("records")]
     style.draw_marks(axes, points.assign(hover=said), look.colour)

@@ -22,9 +22,9 @@ def rerun_command(experiment: str, gpus: int, results: Path) -> str:
     return f"snakemake --forcerun benchmark -- {shlex.quote(str(target))}"
 
 
-def redraw_command(figure: str, results: Path) -> str:
-    """The command that draws one figure again."""
-    return f"snakemake {shlex.quote(str(Layout(results).figure(figure)))}"
+def redraw_command(drawing: Path) -> str:
+    """The command that makes one file of the results again, as long as what it is drawn from stands."""
+    return f"snakemake --force -- {shlex.quote(str(drawing))}"
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ def test_without_jitter_held_out_counts_are_predicted_exactly():
     for name in QUANTITIES:
         several = table[table["gpus"] > 1]
         assert several[name].to_numpy() == pytest.approx(several[f"measured_{name}"].to_numpy(), rel=1e-3, abs=1e-5)
+    assert (table["measured_wait_s_lo"] <= table["measured_wait_s"]).all()
+    assert (table["measured_wait_s"] <= table["measured_wait_s_hi"]).all()
     roles = table.drop_duplicates("gpus").set_index("gpus")["role"]
     assert roles.to_dict() == {1: "held out", 2: "fitted", 4: "fitted", 8: "held out", 16: "held out"}
 

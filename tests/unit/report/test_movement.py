@@ -138,6 +138,10 @@ def test_predictions_are_lines_and_measurements_points_fitted_ones_as_squares(cl
     drawn = marks(efficiency)
     assert [y for _, y, _ in drawn] == pytest.approx(list(measured["measured_parallel_efficiency"]))
     assert [marker for _, _, marker in drawn] == ["s", "s", "o", "o", "o", "o", "o"]
+    intervals = [part.get_segments()[0][:, 1] for part in efficiency.collections]
+    assert intervals == pytest.approx(
+        measured[[f"measured_parallel_efficiency_{end}" for end in ("lo", "hi")]].to_numpy()
+    )
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [
         "compute, modelled",

@@ -65,7 +65,7 @@ def test_findings_come_first_then_figures_tables_runs(parsed: Elements) -> None:
 def test_every_figure_has_its_caption_its_runs_and_its_command(parsed: Elements) -> None:
     for name in CATALOGUE:
         assert f"How to read {name}. Second paragraph." in parsed.text
-        assert f"snakemake results/figures/{name}.svg" in parsed.text
+        assert f"snakemake --force -- results/figures/{name}.svg" in parsed.text
     shows = "Shows inference_2d and training_2d at 1, 2 and 4."
     assert parsed.text.count(shows) == len(drawn_from("scaling"))
     of_ranks = "Shows inference_2d and training_2d at 2."  # 4 is oversubscribed
