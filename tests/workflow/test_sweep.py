@@ -102,7 +102,7 @@ def test_implied_rates_are_a_table_and_in_the_report(swept: Project, experiment:
     assert set(rates["section"]) == set(at_2.index)
     sent = at_2["payload_bytes"][rates["section"]].to_numpy()  # of 2 ranks each sends the payload once
     np.testing.assert_allclose(rates["gb_per_s"] * 1e9 * rates["transfer_s"], sent)
-    assert set(rates["algorithm"]) == {"unknown"}  # gloo has no such log
+    assert set(rates["algorithm"]) == {"ring"}  # gloo knows no other
     page = layout(swept).report.read_text()
     assert f"{experiment}/rates.csv" in page
     assert 'id="figure-implied_rate"' in page

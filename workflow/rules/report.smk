@@ -29,7 +29,7 @@ rule rates:
         LAYOUT.rates("{experiment}").with_suffix(".log"),
     params:
         machine=SWEEP.machine.model_dump_json(
-            include={"launcher", "gpus_per_node", "links"}
+            include={"launcher", "backend", "gpus_per_node", "links"}
         ),
         # As a parameter and no input: a report takes what a probe left, and starts none.
         fits=LAYOUT.fits.read_text() if LAYOUT.fits.exists() else "",

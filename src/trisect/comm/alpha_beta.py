@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trisect.comm.bytes import RING, TREE, Algorithm, bytes_sent
+from trisect.comm.bytes import GLOO, RING, TREE, Algorithm, bytes_sent
 from trisect.comm.nccl_log import UNKNOWN, ran_for
 from trisect.comm.probed import SEPARATED
 from trisect.errors import TrisectError
@@ -46,7 +46,6 @@ FITS = (
 LEAST_SIZES = 3
 LEAST_SHARE = 0.05
 """Of the time at some size, what latency and bytes must each make up; else the sizes do not tell them apart."""
-GLOO = "gloo"
 _KEY = ["gpus", "nodes", "algorithm", "ran", "protocol"]
 
 

@@ -16,6 +16,9 @@ Algorithm = Literal["ring", "tree"]
 RING: Algorithm = "ring"
 TREE: Algorithm = "tree"
 
+GLOO = "gloo"
+"""The backend whose all_reduce is a ring at every size; NCCL chooses, and its log says what."""
+
 _PAYLOADS_AROUND_A_RING = {
     "all_reduce": 2,  # partial sums once around, results once around
     "all_gather": 1,

@@ -16,7 +16,7 @@ RATES = (
     "section",
     "gpus",
     "route",  # "inside" one node, "between" nodes
-    "algorithm",  # what NCCL's log names, or "unknown"
+    "algorithm",  # what NCCL's log names, or "unknown"; gloo's is a ring
     "reading",  # the algorithm whose bytes are taken; both where it is unknown
     "sent_bytes",  # by a GPU inside a node, by a node between nodes
     "transfer_s",

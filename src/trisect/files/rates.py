@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from trisect.comm.bytes import GLOO, RING
 from trisect.comm.nccl_log import algorithm_for
 from trisect.comm.rates import TABLE, implied, probed
 from trisect.comm.regimes import messages
@@ -34,6 +35,9 @@ def rates_of(scaling: pd.DataFrame, layout: Layout, machine: Machine) -> pd.Data
     experiment = str(scaling["experiment"].iloc[0])
     counts = sorted(int(n) for n in scaling["gpus"].unique())
     algorithms: dict[tuple[str, int], str] = {}
+    if machine.backend == GLOO:
+        places = scaling[["section", "gpus"]].itertuples(index=False, name=None)
+        algorithms = dict.fromkeys(((str(section), int(gpus)) for section, gpus in places), RING)
     cut: dict[int, int] = {}
     for gpus in counts:
         found, cut[gpus] = algorithms_of(layout.run(experiment, gpus), gpus)
