@@ -119,12 +119,16 @@ def test_nothing_is_measured_again_for_a_reformatted_script_or_another_machine_d
     before = script.read_text()
     try:
         script.write_text("# a comment\n\n" + before)
+        reformatted = swept.snakemake("-n", "sweep").stdout
         swept.edit("machines/laptop.yaml", lambda c: c.update(nodes=16))
-        planned = swept.snakemake("-n", "sweep").stdout
+        larger = swept.snakemake("-n", "sweep").stdout
     finally:
         script.write_text(before)
         swept.edit("machines/laptop.yaml", lambda c: c.pop("nodes"))
-    assert "Nothing to be done" in planned
+    assert "Nothing to be done" in reformatted
+    assert "rule prediction:" in larger  # which says up to where the machine goes
+    assert "rule benchmark:" not in larger
+    assert "rule decompose:" not in larger
 
 
 def test_another_seed_measures_again(swept: Project) -> None:
