@@ -160,5 +160,5 @@ def limits(model: Model, machine: Machine, counts: Sequence[int]) -> list[str]:
             f" {model.paces(counts[-1]).algorithm}, where NCCL may choose another algorithm."
         )
     if counts[-1] > model.problem.tiles:
-        said.append(f"Counts above {model.problem.tiles} leave GPUs without a tile: there are {model.problem.tiles}.")
+        said.append(f"Counts above {model.problem.tiles} leave some without a tile: there are {model.problem.tiles}.")
     return said
