@@ -122,8 +122,8 @@ class Timeline:
                     sink(chosen)
             elif category not in UNUSED:
                 self.repairs["unknown_category"] += len(own)
-            elif not category and (nameless := sum(batch.events[row].ph == "X" for row in own)):
-                self.repairs["unknown_category"] += nameless
+            elif not category and (damaged := sum(_needs_category(batch.events[row].ph) for row in own)):
+                self.repairs["unknown_category"] += damaged
 
     def split(self, time_ns: int, moments: Column) -> tuple[Self, Self]:
         """What comes before a time and what comes after; device activity by `moments`.
@@ -217,6 +217,11 @@ class _Numbers(dict[object, int]):
     def __missing__(self, key: object) -> int:
         self[key] = number = len(self)
         return number
+
+
+def _needs_category(phase: str) -> bool:
+    """Whether an event of this phase should have one; phases are single characters, any other is damage."""
+    return phase == "X" or len(phase) != 1
 
 
 def _complete(batch: Batch, rows: list[int], reader: Reader, repairs: Counter[str]) -> Chosen:

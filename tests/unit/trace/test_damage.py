@@ -235,6 +235,7 @@ def test_time_that_is_no_number(read, key, value):
         (b'"cat": "kernel"', b'"cbt": "kernel"', "unknown_category x1"),
         (b'"cat": "kernel"', b'"cat": "kernfl"', "unknown_category x1"),
         (b'"ph": "X", "cat": "kernel"', b'"ph": "Q", "cat": "kernel"', "not_a_complete_event x1"),
+        (b'"ph": "X", "cat": "kernel"', b'"ph": "Xkernel"', "unknown_category x1"),
     ],
 )
 def test_event_that_is_no_longer_known_for_what_it_is(read, old, new, repair):
