@@ -277,6 +277,11 @@ class Machine(Closed):
             raise ValueError(f"probe.algorithms are orders to NCCL; remove them here, where backend is {self.backend}")
         return self
 
+    @property
+    def unit(self) -> str:
+        """What its counts are of, in the singular."""
+        return "rank" if self.device == "cpu" else "GPU"
+
     def check_count(self, gpus: int) -> None:
         """Refuse a count that this machine's nodes cannot take.
 

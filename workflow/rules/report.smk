@@ -54,7 +54,7 @@ rule figure:
     wildcard_constraints:
         figure="|".join(FIGURES),
     params:
-        unit="rank" if SWEEP.machine.device == "cpu" else "GPU",
+        unit=SWEEP.machine.unit,
         caption=lambda wildcards: CAPTIONS[wildcards.figure],
         shows=SHOWN,
         version=__version__,

@@ -23,6 +23,7 @@ SMALLEST = 2
 """How many counts are fitted where none are asked for: the smallest."""
 
 SURE = 0.95
+"""Of the F test by which a second kind of work is believed."""
 
 _HOLDS = {"gradient": ("operators",), "denoiser": ("tiles",)}
 """Pieces that a section computes; both kinds where it is not named, the tiles' first."""

@@ -20,7 +20,7 @@ from trisect.files.rates import algorithms_of, fits_of
 from trisect.layout import Layout, RunLayout
 from trisect.outlook import ranks_on_a_host, shares_cores
 from trisect.prediction import answers, doublings, has, limits, table_in_words, what_moves_it
-from trisect.report.numbers import digits, listed, percent, seconds
+from trisect.report.numbers import digits, listed, percent, seconds, signed_percent
 from trisect.settings import Machine
 from trisect.tables import TOTAL
 
@@ -127,7 +127,6 @@ def rates_of(machine: Machine, name: str, fits: pd.DataFrame | None) -> Rates:
 
 def _in_words(table: pd.DataFrame, fitted: Fitted, machine: Machine) -> list[str]:
     """The table, the answers, what would move them, and what was held out, a blank line before each."""
-    unit = "rank" if machine.device == "cpu" else "GPU"
     total = table[table["section"] == TOTAL]
     counts = [int(n) for n in total["gpus"]]
     measured = [int(n) for n in total.loc[total["measured_span_s"].notna(), "gpus"]]
@@ -137,7 +136,7 @@ def _in_words(table: pd.DataFrame, fitted: Fitted, machine: Machine) -> list[str
         "",
         *table_in_words(total[["gpus", "role", *QUANTITIES]], fitted.model),
         "",
-        *answers(table, unit),
+        *answers(table, machine.unit),
         "",
         *what_moves_it(fitted.model, counts, shown),
         "",
@@ -160,19 +159,14 @@ def _off(total: pd.DataFrame) -> list[str]:
     said = []
     for row in total[total["measured_span_s"].notna()].to_dict("records"):
         names = [name for name in SHOWN if row["gpus"] > 1 or name not in ("transfer_s", "wait_s")]
-        errors = [f"{name.removesuffix('_s').replace('_', ' ')} {_signed(row[f'error_{name}'])}" for name in names]
+        off = {name: signed_percent(row[f"error_{name}"], "unknown") for name in names}
+        errors = [f"{name.removesuffix('_s').replace('_', ' ')} {shown}" for name, shown in off.items()]
         flag = ", where ranks share cores, which the model does not know" if row["oversubscribed"] else ""
         words = {FITTED: "Fitted", HELD_OUT: "Held out"}[row["role"]]
         said.append(f"{words} at {row['gpus']}{flag}: {', '.join(errors)}.")
     if not (total["role"] == HELD_OUT).any():
         said.append("No count was held out: measure another one to see how far the prediction is off.")
     return ["Modelled over measured, all sections together:", *said]
-
-
-def _signed(error: float) -> str:
-    if abs(error) < 5e-4:  # no sign for what is rounding
-        return "0 %"
-    return "unknown" if pd.isna(error) else f"{'+' if error > 0 else '-'}{percent(abs(error))}"
 
 
 def _doubts(table: pd.DataFrame, runs: Mapping[int, Measured], fitted: Fitted, machine: Machine) -> list[str]:

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from trisect.layout import Layout
-from trisect.report import cells
-from trisect.report.predicted import error
+from trisect.report import cells, numbers
 from trisect.tables import TOTAL
 
 
@@ -59,7 +58,7 @@ def _errors(total: pd.DataFrame) -> cells.Grid:
         for name, (_, form) in MODELLED.items():
             off, now, was = row[f"error_{name}"], row[name], row[f"measured_{name}"]
             spread = "" if pd.isna(was) else f"{form(now)} for {form(was)}"
-            made.append(cells.Cell(error(off), spread, "" if pd.isna(off) else str(off)))
+            made.append(cells.Cell(numbers.signed_percent(off), spread, "" if pd.isna(off) else str(off)))
         flag = bool(row["oversubscribed"])
         rows.append(cells.GridRow(row["experiment"], TOTAL, int(row["gpus"]), flag, [row["role"]], made))
     return cells.Grid(["role"], [title for title, _ in MODELLED.values()], rows)

@@ -49,6 +49,15 @@ def percent(value: float, like: float | None = None) -> str:
     return f"{shown:.1f} %" if 0 < abs(shown) < 9.95 else f"{shown:.0f} %"
 
 
+def signed_percent(value: float, unknown: str = MISSING) -> str:
+    """A relative error with its sign, without one where it rounds to nothing; `unknown` for NaN."""
+    if math.isnan(value):
+        return unknown
+    if abs(value) < 5e-4:
+        return "0 %"
+    return f"{'+' if value > 0 else ''}{percent(value)}"
+
+
 def points(value: float, like: float | None = None) -> str:
     """A difference of two shares (1 is 100 %), in percentage points."""
     return MISSING if math.isnan(value) else f"{100 * value:.1f} points"

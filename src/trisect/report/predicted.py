@@ -86,10 +86,4 @@ def _draw(axes: Axes, total: pd.DataFrame, column: str, words: str, look: style.
 
 def _hover(row: Mapping[Any, Any], column: str, words: str, form: numbers.Form) -> str:
     said = f"{style.where(row)}: {words} {form(row['value'])} measured, {form(row[column])} modelled"
-    return f"{said} ({error(row[f'error_{column}'])}), {row['role']}{style.flag(row)}"
-
-
-def error(value: float) -> str:
-    """A relative error with its sign, or without one where it rounds to nothing."""
-    shown = round(value, 3)
-    return numbers.MISSING if pd.isna(value) else f"{'+' if shown > 0 else ''}{numbers.percent(shown)}"
+    return f"{said} ({numbers.signed_percent(row[f'error_{column}'])}), {row['role']}{style.flag(row)}"

@@ -11,7 +11,6 @@ import pandas as pd
 
 from trisect.layout import Layout
 from trisect.report import cells, numbers
-from trisect.report.predicted import error
 from trisect.report.rates import gb_per_s, sentences
 
 
@@ -30,7 +29,7 @@ RATES: cells.Columns = {
     "gb_per_s": ("implied rate", gb_per_s),
     "machine_gb_per_s": ("machine's file", gb_per_s),
     "probed_gb_per_s": ("probe", gb_per_s),
-    "off": ("transfer against one rate", error),
+    "off": ("transfer against one rate", numbers.signed_percent),
 }
 FITS: cells.Columns = {
     "alpha_s": ("latency", numbers.seconds),
