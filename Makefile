@@ -34,8 +34,8 @@ format: $(VENV)/.lint ## mend what lint complains about, where a tool can
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile workflow/rules
 
-schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/settings.py and studied.py
-	$(BIN)/python -m trisect.schemas
+schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/config/
+	$(BIN)/python -m trisect.config.schemas
 
 bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces are read, the model's times
 	$(BIN)/python benchmarks/worker.py

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from trisect import __version__
-from trisect.config import load
+from trisect.config.loading import load
 from trisect.errors import TrisectError
-from trisect.layout import Layout
-from trisect.lock import hold
-from trisect.outlook import predictable, require_device, shares_cores
-from trisect.report.catalogue import CATALOGUE, CATEGORIES
+from trisect.results.layout import Layout
+from trisect.host import hold
+from trisect.launch.preflight import predictable, require_device
+from trisect.report.catalogue import CATALOGUE, CATEGORIES, TIMELINE
 
 
 include: "workflow/rules/common.smk"

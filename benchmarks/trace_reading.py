@@ -35,7 +35,7 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 READ_RANK = """
 import json, resource, sys, time
 from pathlib import Path
-from trisect.trace.rank import read_rank
+from trisect.trace.read_rank import read_rank
 start = time.process_time()
 one = read_rank(Path(sys.argv[1]), ["forward", "backward"], "ProfilerStep")
 seconds = time.process_time() - start

@@ -23,10 +23,11 @@ import torch.distributed as dist
 import yaml
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from trisect.bench.measure import iterate
-from trisect.bench.ranks import join
-from trisect.bench.solver import Inference, Solver, Training, build
-from trisect.config import Run, load
+from trisect.config.loading import load
+from trisect.config.plan import Run
+from trisect.worker.process_group import join
+from trisect.worker.profiling import iterate
+from trisect.worker.solver import Inference, Solver, Training, build
 
 
 def plain(solver: Solver) -> None:

@@ -14,20 +14,29 @@ from dataclasses import replace
 import pandas as pd
 from known import job_of, trace_of
 
-from trisect.analysis.compare import COMPARISON, Comparison
+from trisect.analysis.differences import Comparison
 from trisect.analysis.timeline import timeline
-from trisect.comm.alpha_beta import FITS
-from trisect.comm.held_out import MEASURED, PREDICTION, QUANTITIES
-from trisect.comm.rates import TABLE, implied
-from trisect.comm.regimes import MESSAGES
-from trisect.record import Correctness, Profiling, RankRecord, RunRecord
-from trisect.report import figures, heat
-from trisect.report import timeline as timeline_drawing
+from trisect.config.machine import Links
+from trisect.network.implied_rates import implied
+from trisect.network.regimes import MESSAGES
 from trisect.report.catalogue import CATALOGUE
-from trisect.report.forecasts import Predictions
-from trisect.report.transfers import Movement
-from trisect.settings import Links
-from trisect.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
+from trisect.report.figures import rank_heat, scaling_figures, timeline_drawing
+from trisect.report.sections.movement import Movement
+from trisect.report.sections.predictions import Predictions
+from trisect.results.record import Correctness, Profiling, RankRecord, RunRecord
+from trisect.results.tables import (
+    COMPARISON,
+    EFFICIENCIES,
+    FITS,
+    MEASURED_QUANTITIES,
+    PREDICTED_QUANTITIES,
+    PREDICTION,
+    RATES,
+    RELATIVE,
+    SCALING,
+    TIMES,
+    TOTAL,
+)
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SPREAD = {"wait": 0.2, "transfer": 0.05}  # of the value, each way; 0.01 where not named
@@ -44,7 +53,7 @@ def row(experiment: str, section: str, gpus: int, compute: float, transfer: floa
         "transfer_s": transfer,
         "wait_s": wait,
         "hidden_s": 0.0,
-        "gap_s": 0.02 * compute,
+        "idle_s": 0.02 * compute,
         "compute_max_s": compute_max,
         "wait_imbalance_s": 0.9 * wait,
         "wait_jitter_s": 0.1 * wait,
@@ -57,7 +66,7 @@ def row(experiment: str, section: str, gpus: int, compute: float, transfer: floa
     }
     plain = {"experiment": experiment, "section": section, "gpus": gpus, "iterations": 10, "collectives": 1}
     plain |= {"payload_bytes": 805306368, "transfer_is_bound": False, "unattributed_share": 0.0, "repairs": 0}
-    plain |= {"oversubscribed": False, "load_balance_bound": math.nan, "profiling_price": 1.03}
+    plain |= {"oversubscribed": False, "load_balance_bound": math.nan, "profiling_overhead": 1.03}
     return plain | values | other
 
 
@@ -67,7 +76,9 @@ def finished(rows: Iterable[dict]) -> pd.DataFrame:
     totals = []
     for gpus, sections in table.groupby("gpus"):
         total = sections[list(TIMES)].sum()
-        flags = sections.iloc[0][["oversubscribed", "load_balance_bound", "profiling_price", "iterations", "repairs"]]
+        flags = sections.iloc[0][
+            ["oversubscribed", "load_balance_bound", "profiling_overhead", "iterations", "repairs"]
+        ]
         made = row(sections["experiment"].iloc[0], TOTAL, int(gpus), *total[["compute_s", "transfer_s", "wait_s"]])
         totals.append(made | total.to_dict() | flags.to_dict() | {"collectives": len(sections)})
     table = pd.concat([table, pd.DataFrame(totals)], ignore_index=True)
@@ -83,7 +94,7 @@ def finished(rows: Iterable[dict]) -> pd.DataFrame:
         known = ~((table["gpus"] == base) & (column in RELATIVE))
         table[f"{column}_lo"] = (table[column] * (1 - share)).where(known)
         table[f"{column}_hi"] = (table[column] * (1 + share)).where(known)
-    return table.sort_values("gpus", kind="stable")[SCALING].reset_index(drop=True)
+    return table.sort_values("gpus", kind="stable")[list(SCALING)].reset_index(drop=True)
 
 
 def _network_transfer(payload: float, gpus: int) -> float:
@@ -182,7 +193,7 @@ def rates(scaling: pd.DataFrame, per_node: int = 4) -> pd.DataFrame:
         table = implied(rows, counts, known if experiment == "inference_2d" else {}, links if per_node == 4 else None)
         table = table.assign(experiment=experiment, probed_gb_per_s=1.1 * table["machine_gb_per_s"], cut_lines=0)
         tables.append(table.merge(rows[["section", "gpus", "hidden_s", "iterations", "oversubscribed"]]))
-    return pd.concat(tables, ignore_index=True)[list(TABLE)]
+    return pd.concat(tables, ignore_index=True)[list(RATES)]
 
 
 def prediction(scaling: pd.DataFrame, largest: int = 1024) -> pd.DataFrame:
@@ -201,8 +212,8 @@ def prediction(scaling: pd.DataFrame, largest: int = 1024) -> pd.DataFrame:
             made |= {"cost": n * made["span_s"] / (counts[0] * measured["span_s"].iloc[0])}
             fit = "fitted" if n in measured.index[:2] else "held out"
             made |= {"role": fit if known else "predicted", "oversubscribed": known and last["oversubscribed"]}
-            made |= {f"measured_{name}": last[name] if known else math.nan for name in MEASURED}
-            for name in QUANTITIES:
+            made |= {f"measured_{name}": last[name] if known else math.nan for name in MEASURED_QUANTITIES}
+            for name in PREDICTED_QUANTITIES:
                 made[f"error_{name}"] = made[name] / last[name] - 1 if known and last[name] else math.nan
             rows.append(made)
     return pd.DataFrame(rows)[list(PREDICTION)]
@@ -217,7 +228,9 @@ def drawings(scaling: pd.DataFrame, unit: str = "GPU", tables: dict[str, pd.Data
         "prediction": prediction(scaling),
     }
     return {
-        name: figures.draw(name, drawn[entry.table], unit) for name, entry in CATALOGUE.items() if entry.table in drawn
+        name: scaling_figures.draw(name, drawn[entry.table], unit)
+        for name, entry in CATALOGUE.items()
+        if entry.table in drawn
     }
 
 
@@ -246,7 +259,7 @@ def predictions(scaling: pd.DataFrame) -> Predictions:
 def timelines(scaling: pd.DataFrame) -> dict[tuple[str, int], str]:
     """A drawn timeline of each experiment at its largest count that was not oversubscribed: made-up iterations."""
     drawn = {}
-    for experiment, gpus in heat.chosen_counts(scaling).items():
+    for experiment, gpus in rank_heat.chosen_counts(scaling).items():
         arrivals = [[40 + (7 * rank + 3 * step) % 11 for rank in range(gpus)] for step in range(3)]
         job = job_of(*arrivals, transfer_ms=5, name=SECTIONS[experiment.split("_")[0]][0], barrier_ns=1000)
         drawn[experiment, gpus] = timeline_drawing.draw(timeline(trace_of(job)), experiment, gpus)

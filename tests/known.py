@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from trisect.tables import COLLECTIVES, OUTSIDE, READINGS, SECTIONS, Trace, as_table
-from trisect.trace.truth import Exchange, Job, Section, play
-from trisect.trace.writer import BASE_NS, ORIGIN_NS
+from trisect.results.tables import COLLECTIVES, OUTSIDE, READINGS, SECTIONS, Trace, as_table
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection, play
+from trisect.synthetic.kineto_writer import BASE_NS, ORIGIN_NS
 
 MS = 1_000_000
 
@@ -12,10 +12,10 @@ MS = 1_000_000
 def job_of(*arrivals_ms, transfer_ms=1, name="s", **job):
     """One section with one all_reduce; `arrivals_ms` holds, for each iteration, the compute of each rank."""
     iterations = tuple(
-        (Section(name, (Exchange(tuple(int(ms * MS) for ms in compute), int(transfer_ms * MS)),)),)
+        (SyntheticSection(name, (SyntheticExchange(tuple(int(ms * MS) for ms in compute), int(transfer_ms * MS)),)),)
         for compute in arrivals_ms
     )
-    return Job(len(arrivals_ms[0]), iterations, **job)
+    return SyntheticJob(len(arrivals_ms[0]), iterations, **job)
 
 
 def trace_of(job):

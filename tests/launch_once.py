@@ -9,16 +9,17 @@ import os
 import sys
 from pathlib import Path
 
-from trisect import launch
+from trisect.config.machine import Machine
 from trisect.errors import TrisectError
-from trisect.layout import RunLayout
-from trisect.settings import Machine
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import RunLayout
 
 if __name__ == "__main__":
     folder, name, ranks, payload, machine = sys.argv[1:]
-    job = launch.Job(name, os.environ.get("TARGET", "standins:act"), payload, int(ranks), 2)
+    job = Job(name, os.environ.get("TARGET", "standins:act"), payload, int(ranks), 2)
     try:
-        launch.run(
+        run_job(
             job, Machine.model_validate_json(machine), RunLayout(Path(folder)), lambda line: print(line, flush=True)
         )
     except TrisectError as error:

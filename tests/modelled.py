@@ -7,27 +7,27 @@ from dataclasses import replace
 
 from known import trace_of
 
-from trisect.analysis import decompose
-from trisect.comm.fit import Measured
-from trisect.comm.model import Model, Problem
-from trisect.comm.pace import Line, of_lines
-from trisect.comm.simulate import job, nccl_log
-from trisect.files.decomposition import annotated
-from trisect.layout import Layout
-from trisect.studied import Work
+from trisect.analysis.decomposition import decompose
+from trisect.config.study import Work
+from trisect.model.allreduce_cost import FittedLine, of_lines
+from trisect.model.fit import Measured
+from trisect.model.predict import Model, Problem
+from trisect.model.simulate import job, nccl_log
+from trisect.pipeline.decompose import annotated
+from trisect.results.layout import Layout
 
 WORK = {
     "gradient": Work(operators_s=0.4, repeated_s=0.01, other_all_reduces=1, other_bytes=8),
     "denoiser": Work(tiles_s=3.6, repeated_s=0.02),
 }
-LINE = Line(gpus=2, per_node=1, algorithm="ring", alpha_s=2e-4, gb_per_s=0.5)
+LINE = FittedLine(gpus=2, per_node=1, algorithm="ring", alpha_s=2e-4, gb_per_s=0.5)
 
 
 def every_host_one(gpus: int) -> int:
     return 1
 
 
-PACES = of_lines([LINE], every_host_one)
+ALL_REDUCE_COST = of_lines([LINE], every_host_one)
 
 
 def without_work(problem: Problem) -> Problem:
@@ -38,7 +38,7 @@ def without_work(problem: Problem) -> Problem:
 def measured(made: Model, gpus: int, *, iterations: int = 6, algorithm: str = "unknown", seed: int = 0) -> Measured:
     """A run of the model."""
     found = decompose(trace_of(job(made, gpus, iterations=iterations, seed=seed)))
-    return Measured(gpus, made.paces(gpus).per_node, found.table, found.ranks, found.collectives, algorithm)
+    return Measured(gpus, made.all_reduce(gpus).per_node, found.table, found.ranks, found.collectives, algorithm)
 
 
 def write_runs(made: Model, layout: Layout, counts: Iterable[int], shared: Iterable[int] = (), logs: bool = False):
@@ -50,7 +50,7 @@ def write_runs(made: Model, layout: Layout, counts: Iterable[int], shared: Itera
     for gpus in counts:
         files, found = layout.run(name, gpus), decompose(trace_of(job(made, gpus, iterations=6, seed=0)))
         files.folder.mkdir(parents=True)
-        table = annotated(found.table, name, bounds, oversubscribed=gpus in shared, profiling_price=1.0)
+        table = annotated(found.table, name, bounds, oversubscribed=gpus in shared, profiling_overhead=1.0)
         table.to_csv(files.decomposition, index=False)
         found.collectives.to_csv(files.collectives, index=False)
         found.iterations.to_parquet(files.iterations)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from trisect.layout import RunLayout
+from trisect.results.layout import RunLayout
 
 
 def act(payload: str, folder: Path) -> None:
@@ -127,7 +127,7 @@ def probe_corrupted(payload: str, folder: Path) -> None:
     """The product's probe, of which rank 1 gets one wrong value in its third all_reduce of 4,096 bytes."""
     from torch import distributed
 
-    from trisect.bench import probe
+    from trisect.worker import probe_worker
 
     as_it_was, seen = distributed.all_reduce, []
 
@@ -139,4 +139,4 @@ def probe_corrupted(payload: str, folder: Path) -> None:
             buffer[7] += 1
 
     distributed.all_reduce = corrupt
-    probe.work(payload, folder)
+    probe_worker.work(payload, folder)

@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trisect.analysis.compare import LEAST, METRICS, WORSE
-from trisect.config import load_machine
+from trisect.analysis.differences import COMPARED, SMALLEST_CHANGE, WORSE
+from trisect.config.loading import load_machine
 from trisect.errors import shown
-from trisect.files.comparison import compare_folders, in_words, write_comparison
-from trisect.files.decomposition import write_decomposition
-from trisect.files.rates import rates_in_words
-from trisect.layout import Layout, RunLayout
-from trisect.prediction import prediction
+from trisect.pipeline.compare import compare_folders, write_comparison
+from trisect.pipeline.decompose import write_decomposition
+from trisect.pipeline.predict_command import predict_from_constants
+from trisect.pipeline.rates import rates_in_words
+from trisect.report.text.notes import all_in_words
+from trisect.report.text.tables_text import comparison_text
+from trisect.results.layout import Layout, RunLayout
 
 SHOWN = ("section", "gpus", "iterations", "span_s", "compute_s", "transfer_s", "wait_s")
 SHOWN_EFFICIENCIES = ("load_balance", "comm_efficiency", "parallel_efficiency")
@@ -49,7 +51,7 @@ def _decompose(arguments: argparse.Namespace) -> None:
     out = RunLayout(arguments.out)
     result = write_decomposition(arguments.traces, out, sections=arguments.section, iteration=arguments.iteration)
     print(result.table[[*SHOWN, *SHOWN_EFFICIENCIES]].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
-    for sentence in result.findings:
+    for sentence in all_in_words(result.caveats):
         print(f"- {sentence}")
     others = (out.collectives, out.iterations, out.ranks, out.findings)
     print(f"wrote {out.decomposition}, {', '.join(path.name for path in others)}")
@@ -76,11 +78,8 @@ def _predict_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    print(
-        prediction(
-            arguments.config, arguments.machine, arguments.experiment, arguments.gpus, sections=arguments.sections
-        )
-    )
+    asked = (arguments.config, arguments.machine, arguments.experiment, arguments.gpus)
+    print(*predict_from_constants(*asked, sections=arguments.sections), sep="\n")
 
 
 def _rates_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,22 +105,15 @@ def _study_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _config_argument(parser)
     parser.add_argument(
-        "--captions",
-        metavar="DIR",
-        type=Path,
-        default=Path("workflow/report"),
-        help="the figures' captions (default: %(default)s)",
-    )
-    parser.add_argument(
         "--out", metavar="OUT", type=Path, default=Path("results/study"), help="where to write (default: %(default)s)"
     )
 
 
 def _study(arguments: argparse.Namespace) -> None:
-    from trisect.files.study import write_study  # draws figures: half a second that other commands need not wait for
+    from trisect.pipeline.study import write_study  # draws figures: half a second that other commands need not wait for
 
     begun = time.monotonic()
-    table = write_study(arguments.config, arguments.out, arguments.captions)
+    table = write_study(arguments.config, arguments.out)
     runs = len(table[["experiment", "gpus"]].drop_duplicates())
     print(f"wrote {Layout(arguments.out).report}: {runs} modelled runs in {time.monotonic() - begun:.0f} s")
 
@@ -137,15 +129,15 @@ def _compare_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         metavar="NAME",
         nargs="+",
-        choices=METRICS,
-        default=METRICS,
-        help=f"what to compare, after the folders (default: all of {', '.join(METRICS)})",
+        choices=COMPARED,
+        default=COMPARED,
+        help=f"what to compare, after the folders (default: all of {', '.join(COMPARED)})",
     )
     parser.add_argument(
         "--least",
         metavar="SHARE",
         type=_share,
-        default=LEAST,
+        default=SMALLEST_CHANGE,
         help="smallest change that counts: of the section's span for times, in points for efficiencies"
         " (default: %(default)s)",
     )
@@ -164,7 +156,7 @@ def _share(text: str) -> float:
 def _compare(arguments: argparse.Namespace) -> int:
     found = compare_folders(arguments.before, arguments.after, arguments.metric, arguments.least)
     write_comparison(found, arguments.out)
-    for line in in_words(found):
+    for line in comparison_text(found):
         print(line)
     print(f"wrote {arguments.out}")
     return int(not found.beyond_noise(WORSE).empty)

@@ -1,4 +1,4 @@
-"""The one exception a user is meant to read, and how entry points show it."""
+"""The one exception a user is meant to read, and how entry points show and keep it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,19 @@ class TrisectError(Exception):
     """
 
 
+def missing_extra(extra: str, error: ImportError) -> TrisectError:
+    """The error for a command that needs what only an extra installs."""
+    return TrisectError(f"{error.name} is not installed; this command needs it: pip install 'trisect[{extra}]'")
+
+
 @contextmanager
 def shown(log: Path | None = None) -> Iterator[None]:
-    """Turn a TrisectError inside into its line on standard error (and at the end of `log`) and exit code 2."""
+    """Turn a TrisectError inside into its line on standard error and exit code 2.
+
+    With a `log`, the line is also at its end, and alone in the file beside it that `kept_error` reads.
+    """
+    if log is not None:
+        _beside(log).unlink(missing_ok=True)
     try:
         yield
     except TrisectError as mistake:
@@ -27,4 +37,15 @@ def shown(log: Path | None = None) -> Iterator[None]:
         if log is not None:
             with log.open("a") as stream:
                 print(line, file=stream)
+            _beside(log).write_text(str(mistake))
         raise SystemExit(2) from None
+
+
+def kept_error(log: Path) -> str | None:
+    """What the last `shown` with this log showed; None where nothing went wrong, or it never ran."""
+    kept = _beside(log)
+    return kept.read_text(errors="replace").splitlines()[0] if kept.exists() else None
+
+
+def _beside(log: Path) -> Path:
+    return log.with_suffix(".error")

@@ -28,17 +28,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from kineto import kineto_layout
 
-from trisect.analysis import decompose
+from trisect.analysis.decomposition import decompose
 from trisect.errors import TrisectError
-from trisect.tables import Trace
-from trisect.trace import chapters, read_job, source
-from trisect.trace.truth import Exchange, Job, Section
-from trisect.trace.writer import write_job
+from trisect.results.tables import Trace
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
+from trisect.synthetic.kineto_writer import write_job
+from trisect.trace import chunks, source
+from trisect.trace.read_job import read_job
 
 US = 1_000
 SECTIONS = ["gradient", "denoiser"]
 LONGEST_S = 10
-LIMITS = ((source.BLOCK, chapters.ROWS), (1500, 12))
+LIMITS = ((source.BLOCK, chunks.ROWS), (1500, 12))
 """Bytes of a block and events before a chapter is sought."""
 
 _NUMBER = re.compile(rb"-?\d+\.\d+")
@@ -182,10 +183,10 @@ class Seed:
 def seeds(folder: Path) -> list[Seed]:
     """Both flavours in both layouts; the NCCL one also with a device in its header."""
     made = []
-    both = Exchange((300 * US, 500 * US), 100 * US, payload_bytes=400, hidden_ns=20 * US)
-    sections = (Section("gradient", (both, both)), Section("denoiser", (both,), tail_ns=50 * US))
+    both = SyntheticExchange((300 * US, 500 * US), 100 * US, payload_bytes=400, hidden_ns=20 * US)
+    sections = (SyntheticSection("gradient", (both, both)), SyntheticSection("denoiser", (both,), tail_ns=50 * US))
     for flavour in ("gloo", "nccl"):
-        job = Job(2, (sections,) * 3, flavour=flavour, barrier_ns=10 * US)
+        job = SyntheticJob(2, (sections,) * 3, flavour=flavour, barrier_ns=10 * US)
         texts = [path.read_bytes() for path in write_job(job, folder / flavour, compress=False)]
         listed = [text.replace(b'"deviceProperties": []', b'"deviceProperties": [{"id": 0}]') for text in texts]
         for name, some in (("", texts), (" in Kineto's layout", [kineto_layout(t) for t in texts])):
@@ -246,7 +247,7 @@ def run(count: int, seed: int) -> tuple[Counter[tuple[str, str]], list[str]]:
             one, mutation, rank = rng.choice(whole), MUTATIONS[number % len(MUTATIONS)], rng.randrange(2)
             texts = list(one.texts)
             texts[rank] = mutation(texts[rank], rng)
-            source.BLOCK, chapters.ROWS = rng.choice(LIMITS)
+            source.BLOCK, chunks.ROWS = rng.choice(LIMITS)
             signal.alarm(LONGEST_S)
             ended = outcome(one, texts, folder)
             signal.alarm(0)
@@ -255,7 +256,7 @@ def run(count: int, seed: int) -> tuple[Counter[tuple[str, str]], list[str]]:
                 failures.append(
                     f"variant {number} of seed {seed}: {mutation.__name__}, {one.name}, rank {rank}: {ended}"
                 )
-    source.BLOCK, chapters.ROWS = LIMITS[0]
+    source.BLOCK, chunks.ROWS = LIMITS[0]
     return outcomes, failures
 
 

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from trisect.analysis import Decomposition
+from trisect.analysis.decomposition import Decomposition
 from trisect.errors import TrisectError
-from trisect.layout import Layout
+from trisect.results.layout import Layout
 
 from . import lab
 from .network import why_not

@@ -11,14 +11,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trisect import launch
-from trisect.analysis import Decomposition
-from trisect.comm.rates import implied
-from trisect.config import Sweep
-from trisect.files.decomposition import of_run, write_decomposition
-from trisect.layout import Layout, RunLayout
-from trisect.record import RunRecord
-from trisect.settings import CHOSEN, Experiment, Iterations, Machine, Probe, Settings, Size
+from trisect.analysis.decomposition import Decomposition
+from trisect.config.experiment import Experiment, Size
+from trisect.config.machine import CHOSEN, Machine, ProbeSettings
+from trisect.config.plan import Sweep
+from trisect.config.settings import Iterations, Settings
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.network.implied_rates import implied
+from trisect.pipeline.decompose import of_run, write_decomposition
+from trisect.results.layout import Layout, RunLayout
+from trisect.results.record import RunRecord
 
 from . import ranks
 from .network import BURST_BYTES, FRAME_BYTES, SEGMENT_BYTES, Network, address
@@ -35,7 +38,7 @@ MACHINE = Machine(
     gpus_per_node=1,
     environment={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0", "MASTER_ADDR": address(1)},
     collective_timeout_s=60,
-    probe=Probe(smallest_bytes=1 << 14, largest_bytes=1 << 22, repetitions=10),
+    probe=ProbeSettings(smallest_bytes=1 << 14, largest_bytes=1 << 22, repetitions=10),
 )
 
 
@@ -114,7 +117,7 @@ def probe_order() -> ranks.Order:
         payload=sweep(BASE.name).probe(PROBED_HOSTS, CHOSEN).payload(),
         mbit_per_s=PROBED_MBIT_PER_S,
         burst_bytes=PROBED_BURST_BYTES,
-        target="trisect.bench.probe:work",
+        target="trisect.worker.probe_worker:work",
     )
 
 
@@ -124,8 +127,8 @@ def launched(hosts: int, folder: Path) -> Layout:
     with Network(hosts) as network, pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         payload = ranks.payload(network.pids, orders)
-        job = launch.Job(f"network of {hosts}", f"{ranks.__name__}:work", payload, hosts, ITERATIONS.measured)
-        launch.run(job, MACHINE, RunLayout(folder), print)
+        job = Job(f"network of {hosts}", f"{ranks.__name__}:work", payload, hosts, ITERATIONS.measured)
+        run_job(job, MACHINE, RunLayout(folder), print)
     return Layout(folder)
 
 

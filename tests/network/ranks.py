@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from trisect.layout import RunLayout
+from trisect.results.layout import RunLayout
 
 from .network import BURST_BYTES, bucket
 from .network import run as command
@@ -30,7 +30,7 @@ class Order:
     mbit_per_s: int
     """Of every host's way out."""
     burst_bytes: int = BURST_BYTES
-    target: str = "trisect.bench.worker:work"
+    target: str = "trisect.worker.run_worker:work"
     slow_s: Mapping[str, float] = field(default_factory=dict)
     """By rank, a sleep at the start of each denoiser step."""
     speed: float | None = None
@@ -47,7 +47,7 @@ def work(payload: str, folder: Path) -> None:
     read = json.loads(payload)
     rank = int(os.environ["RANK"])
     move_to(read["hosts"][rank])
-    from trisect.bench import worker  # imports torch, whose threads must be born on this host
+    from trisect.worker import run_worker  # imports torch, whose threads must be born on this host
 
     go_first()
     port = int(os.environ["MASTER_PORT"])
@@ -58,8 +58,8 @@ def work(payload: str, folder: Path) -> None:
         files.logs.mkdir(parents=True, exist_ok=True)
         wire = files.folder / f"wire-{rank}.json"
         with (
-            patch.object(worker, "build", slowed(worker.build, order.slow_s.get(str(rank), 0.0))),
-            patch.object(worker, "measure", watched(worker.measure, wire, order.speed)),
+            patch.object(run_worker, "build", slowed(run_worker.build, order.slow_s.get(str(rank), 0.0))),
+            patch.object(run_worker, "measure", watched(run_worker.measure, wire, order.speed)),
         ):
             module, _, name = order.target.partition(":")
             getattr(importlib.import_module(module), name)(order.payload, files.folder)

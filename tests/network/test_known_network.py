@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trisect.comm.bytes import RING, bytes_sent
-from trisect.files.probe import write_fits
-from trisect.record import RunRecord
-from trisect.settings import CHOSEN
+from trisect.config.machine import CHOSEN
+from trisect.network.byte_rules import RING, bytes_sent
+from trisect.pipeline.alpha_beta import write_fits
+from trisect.results.record import RunRecord
 
 from . import lab
 from .conftest import Figure, Found, Launched

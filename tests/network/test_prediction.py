@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trisect.comm.fit import Measured, fit
-from trisect.comm.held_out import beside
-from trisect.comm.model import outline, predict
-from trisect.files.prediction import read_run
-from trisect.tables import TOTAL
+from trisect.model.fit import Measured, fit
+from trisect.model.predict import outline, predict
+from trisect.model.validate import beside
+from trisect.pipeline.prediction import read_run
+from trisect.results.tables import TOTAL
 
 from . import lab
 from .conftest import Figure, Found, Launched

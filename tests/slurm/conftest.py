@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from trisect import launch
-from trisect.layout import RunLayout
-from trisect.settings import Machine, Slurm
+from trisect.config.machine import Machine, Slurm
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import RunLayout
 
 from .cluster import Cluster, why_not
 
@@ -144,9 +145,7 @@ def run(machine: Machine, layout: RunLayout, finished: Path) -> Callable[..., li
 
     def launch_it(ranks: int = 4, on: Machine = machine, **orders: object) -> list[str]:
         said: list[str] = []
-        launch.run(
-            launch.Job(f"standin gpus-{ranks}", "standins:act", json.dumps(orders), ranks, 2), on, layout, said.append
-        )
+        run_job(Job(f"standin gpus-{ranks}", "standins:act", json.dumps(orders), ranks, 2), on, layout, said.append)
         return said
 
     return launch_it

@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.slurm.cluster import Cluster, why_not
 from tests.slurm.conftest import machine_of
 from tests.workflow.conftest import make_project
-from trisect import launch
-from trisect.config import load
-from trisect.layout import RunLayout
+from trisect.config.loading import load
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import RunLayout
 
 REAL_COUNTS = [1, 2, 4, 8, 16, 32]
 GIB = 1 << 30
@@ -44,24 +45,22 @@ def main() -> int:
         os.environ |= cluster.variables | {"PYTHONPATH": str(Path(__file__).parents[1])}
         for job in jobs(folder):
             layout = RunLayout(folder / "results" / job.name.replace(" ", "-"))
-            seconds, gib = timed(
-                lambda job=job, layout=layout: launch.run(job, machine_of(), layout, lambda line: None)
-            )
+            seconds, gib = timed(lambda job=job, layout=layout: run_job(job, machine_of(), layout, lambda line: None))
             print(f"{job.name:25} {job.ranks:3} ranks {seconds:6.0f} s {gib:6.1f} GiB more in use at most", flush=True)
     finally:
         cluster.stop()
     return 0
 
 
-def jobs(folder: Path) -> list[launch.Job]:
+def jobs(folder: Path) -> list[Job]:
     """The real worker at each count, then torch alone at 64."""
     project = make_project(folder / "project")
     sweep = load({"experiments": ["inference_2d"], "gpus": [1], "size": "tiny"}, project.folder / "config")
     real = [
-        launch.Job(f"inference_2d gpus-{n}", "trisect.bench.worker:work", sweep.run("inference_2d", n).payload(), n, 10)
+        Job(f"inference_2d gpus-{n}", "trisect.worker.run_worker:work", sweep.run("inference_2d", n).payload(), n, 10)
         for n in REAL_COUNTS
     ]
-    return [*real, launch.Job("all_reduce gpus-64", "standins:all_reduce", "{}", 64, 1)]
+    return [*real, Job("all_reduce gpus-64", "standins:all_reduce", "{}", 64, 1)]
 
 
 def timed(work: Callable[[], None]) -> tuple[float, float]:

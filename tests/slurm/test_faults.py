@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from trisect import launch
+from trisect.config.machine import Machine
 from trisect.errors import TrisectError
-from trisect.layout import RunLayout
-from trisect.settings import Machine
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import RunLayout
 
 from .cluster import Cluster
 from .conftest import Launcher, machine_of, small_disk
@@ -178,7 +179,7 @@ def test_the_disk_is_full(cluster: Cluster, machine: Machine) -> None:
     layout = RunLayout(disk / "gpus-4")
     orders = {"faults": {"1": "disk_full"}, "others": "sleep", "full": str(disk / "big")}
     with pytest.raises(TrisectError, match="the disk that holds the results is full") as raised:
-        launch.run(launch.Job(NAME, "standins:act", json.dumps(orders), 4, 2), machine, layout, print)
+        run_job(Job(NAME, "standins:act", json.dumps(orders), 4, 2), machine, layout, print)
     assert "free space there or set `results` to a larger disk" in str(raised.value)
 
 

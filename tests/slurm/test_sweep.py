@@ -16,11 +16,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from trisect import launch
+from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome
-from trisect.layout import Layout, RunLayout
-from trisect.record import ProbeRecord, RunRecord
-from trisect.tables import SCALING
+from trisect.launch.run_job import run_job
+from trisect.results.layout import Layout, RunLayout
+from trisect.results.record import ProbeRecord, RunRecord
+from trisect.results.tables import SCALING
 
 from ..workflow.conftest import Project, make_project
 from .cluster import Cluster
@@ -78,7 +79,7 @@ def test_the_whole_sweep(cluster: Cluster, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-5000:]
     here = pd.read_csv(Layout(local.folder / "results").scaling("inference_2d"))
 
-    assert list(on_slurm.columns) == list(here.columns) == SCALING
+    assert list(on_slurm.columns) == list(here.columns) == list(SCALING)
     keys = ["section", "gpus", "iterations", "collectives", "payload_bytes", "load_balance_bound"]
     assert on_slurm.loc[on_slurm["gpus"] <= 2, keys].equals(here[keys])
     assert sorted(set(on_slurm["gpus"])) == COUNTS
@@ -178,7 +179,7 @@ def test_ctrl_c_cancels_what_runs_and_keeps_what_is_done(cluster: Cluster, tmp_p
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 16, 32, 64])
 def test_every_count_with_stand_ins(cluster: Cluster, tmp_path: Path, n: int) -> None:
     layout = RunLayout(tmp_path / f"gpus-{n}")
-    launch.run(launch.Job(f"standin gpus-{n}", "standins:act", "{}", n, 2), machine_of(), layout, print)
+    run_job(Job(f"standin gpus-{n}", "standins:act", "{}", n, 2), machine_of(), layout, print)
     outcomes = [Outcome.read(path) for path in sorted(layout.jobs.glob("*/attempt-0/rank-*.json"))]
     assert [(o.rank, o.local_rank, o.node, o.world_size, o.device) for o in outcomes if o] == [
         (rank, rank % 4, rank // 4, n, str(rank % 4)) for rank in range(n)

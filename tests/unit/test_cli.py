@@ -8,8 +8,8 @@ import pytest
 from known import job_of
 
 from trisect import cli
-from trisect.tables import DECOMPOSITION
-from trisect.trace.writer import write_job
+from trisect.results.tables import DECOMPOSITION
+from trisect.synthetic.kineto_writer import write_job
 
 FILES = {"decomposition.csv", "collectives.csv", "iterations.parquet", "ranks.parquet", "findings.md"}
 
@@ -31,7 +31,7 @@ def test_decompose_writes_and_prints(traces, tmp_path, capsys):
     assert cli.main(["decompose", str(traces), "--section", "gradient", "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == FILES
     table = pd.read_csv(out / "decomposition.csv")
-    assert list(table.columns) == DECOMPOSITION
+    assert list(table.columns) == list(DECOMPOSITION)
     assert table.loc[0, "wait_s"] == pytest.approx(0.5e-3)
     printed = capsys.readouterr().out
     assert "gradient" in printed

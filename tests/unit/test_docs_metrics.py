@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trisect.analysis import decompose, scaling
-from trisect.tables import (
+from trisect.analysis.baseline import scaling
+from trisect.analysis.decomposition import decompose
+from trisect.results.tables import (
     COLLECTIVES,
     DECOMPOSITION,
     EFFICIENCIES,

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from trisect.bench.probe import LEAST, WARMUP
-from trisect.bench.sums import longest_chain
-from trisect.comm.alpha_beta import FITS, LEAST_SHARE, LEAST_SIZES
-from trisect.comm.regimes import BOUND
-from trisect.settings import Probe
-from trisect.tables import ALL_REDUCE
+from trisect.config.machine import ProbeSettings
+from trisect.network.latency_bandwidth import LEAST_SHARE, LEAST_SIZES
+from trisect.network.regimes import BOUND
+from trisect.results.tables import ALL_REDUCE, FITS
+from trisect.worker.exact_sums import longest_chain
+from trisect.worker.probe_worker import FEWEST_REPETITIONS, WARMUP
 
 TEXT = (Path(__file__).parents[2] / "docs" / "probe.md").read_text()
 NAMES = set(re.findall(r"`(?:probe\.)?(\w+)`", TEXT))
@@ -21,15 +21,18 @@ def test_every_column_is_explained(column: str) -> None:
     assert column in NAMES
 
 
-@pytest.mark.parametrize("key", Probe.model_fields)
+@pytest.mark.parametrize("key", ProbeSettings.model_fields)
 def test_every_key_is_named(key: str) -> None:
     assert key in NAMES
 
 
 def test_limits_are_those_of_the_code() -> None:
-    defaults = Probe()
+    defaults = ProbeSettings()
     assert f"default {defaults.seconds:g} s" in TEXT
-    assert f"at most `probe.repetitions` ({defaults.repetitions}) of a size and cadence and at least {LEAST}" in TEXT
+    assert (
+        f"at most `probe.repetitions` ({defaults.repetitions}) of a size and cadence and at least {FEWEST_REPETITIONS}"
+        in TEXT
+    )
     assert f"{WARMUP} separated all_reduces of each size" in TEXT
     assert f"16 at 64 GPUs, {longest_chain(3)} at 3, {longest_chain(100)} at 100" in TEXT
     assert longest_chain(64) == 16

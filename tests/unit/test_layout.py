@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from trisect.errors import TrisectError
-from trisect.layout import Layout, rank_of_file
+from trisect.results.layout import Layout, rank_of_file
 
 
 def test_paths_of_a_run() -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from samples import SAMPLES, needs_samples
 
-from trisect.analysis import decompose
+from trisect.analysis.decomposition import decompose
 from trisect.errors import TrisectError
-from trisect.trace import read_job
+from trisect.trace.read_job import read_job
 
 pytestmark = needs_samples
 

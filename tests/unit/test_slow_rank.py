@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from trisect.analysis import decompose
-from trisect.trace import read_job
+from trisect.analysis.decomposition import decompose
+from trisect.trace.read_job import read_job
 
 LATE_S = 0.1
 ITERATIONS = 6

@@ -73,4 +73,4 @@ def test_unknown_problem_is_named_by_the_run_that_asks_for_it(project: Project) 
     project.edit("experiments/inference_2d.yaml", lambda c: c.update(problem="tomography"))
     done = project.snakemake("results/inference_2d/gpus-2/decomposition.csv")
     assert done.returncode != 0
-    assert "problem: no 'tomography' in trisect.bench.problems; there are deconvolution_2d" in done.stdout
+    assert "problem: no 'tomography' in trisect.worker.problems; there are deconvolution_2d" in done.stdout

@@ -74,7 +74,7 @@ def rank_process(launcher: int, rank: int, log: Path) -> psutil.Process:
 
 def is_rank(process: psutil.Process, rank: int) -> bool:
     try:
-        return process.environ().get("RANK") == str(rank) and "trisect.bench.worker:work" in process.cmdline()
+        return process.environ().get("RANK") == str(rank) and "trisect.worker.run_worker:work" in process.cmdline()
     except psutil.Error:
         return False
 

@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
-from modelled import PACES, WORK, write_runs
+from modelled import ALL_REDUCE_COST, WORK, write_runs
 
-from trisect.comm.held_out import PREDICTION
-from trisect.comm.model import Model, outline
-from trisect.config import load_experiments
-from trisect.layout import Layout
+from trisect.config.loading import load_experiments
+from trisect.model.predict import Model, outline
+from trisect.results.layout import Layout
+from trisect.results.tables import PREDICTION
 
 from .conftest import Project
 from .test_bad_input import complaint
@@ -27,14 +27,14 @@ def test_decompositions_that_stand_are_predicted_from_and_nothing_is_launched(pr
     problem = outline("inference_2d", experiment, "tiny")
     problem.sections.update(WORK)
     layout = Layout(project.folder / "results")
-    write_runs(Model(problem, PACES, dict.fromkeys(WORK, 0.0)), layout, [1, 2, 4], shared=[4])
+    write_runs(Model(problem, ALL_REDUCE_COST, dict.fromkeys(WORK, 0.0)), layout, [1, 2, 4], shared=[4])
     done = project.snakemake("predict", "--config", "experiments=[inference_2d]", "gpus=[1,2,4]")
     assert done.returncode == 0, done.stdout
     words = layout.prediction_words("inference_2d").read_text()
     assert words in done.stdout
     assert "Held out at 4, where ranks share cores, which the model does not know: span 0 %, compute 0 %" in words
     table = pd.read_csv(layout.prediction("inference_2d"))
-    assert tuple(table.columns) == PREDICTION
+    assert tuple(table.columns) == tuple(PREDICTION)
     assert table["gpus"].max() == 1024
     assert not list(layout.root.glob("*/gpus-*/run.json"))
     other = project.snakemake("predict", "--config", "experiments=[inference_2d]", "gpus=[1,2,4]", "predict={fit: [2]}")

@@ -7,13 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trisect import launch
-from trisect.comm.alpha_beta import FITS
-from trisect.config import ProbeRun, load_machine
+from trisect.config.loading import load_machine
+from trisect.config.plan import ProbeRun
 from trisect.errors import TrisectError
-from trisect.layout import Layout, ProbeLayout
-from trisect.record import ProbeRecord
-from trisect.tables import ALL_REDUCE
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import Layout, ProbeLayout
+from trisect.results.record import ProbeRecord
+from trisect.results.tables import ALL_REDUCE, FITS
 
 from .conftest import REPOSITORY, Project, make_project
 
@@ -54,7 +55,7 @@ def test_every_size_is_measured_in_both_cadences(probed: Project) -> None:
 def test_the_fit_holds_what_was_measured(probed: Project) -> None:
     layout = Layout(probed.folder / "results")
     (row,) = pd.read_csv(layout.fits).to_dict("records")
-    assert tuple(row) == FITS
+    assert tuple(row) == tuple(FITS)
     assert (row["gpus"], row["nodes"], row["ran"], row["protocol"]) == (2, 1, "ring", "gloo")
     table = pd.read_csv(layout.probe(2, "chosen").all_reduce)
     alone = table[table["cadence"] == "separated"]
@@ -78,7 +79,7 @@ def test_a_wrong_result_fails_the_probe(tmp_path: Path, monkeypatch: pytest.Monk
     run = {"gpus": 2, "device": "cpu", "backend": "gloo", "environment": {}, "collective_timeout_s": 60}
     payload = ProbeRun(**run, **SHORT, algorithm="chosen").payload()
     with pytest.raises(TrisectError) as raised:
-        launch.run(launch.Job("probe", "standins:probe_corrupted", payload, 2, 3), machine, files, print)
+        run_job(Job("probe", "standins:probe_corrupted", payload, 2, 3), machine, files, print)
     first = str(raised.value).splitlines()[0]
     assert "all_reduce of 4096 bytes (separated): 1 of " in first
     assert " results on rank 1 are wrong, in up to 1 values" in first

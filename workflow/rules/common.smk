@@ -23,7 +23,7 @@ def payload_of(launch, *arguments):
 def shown_run(experiment):
     """The run of an experiment that the report shows rank by rank: the largest with cores of its own."""
     counts = SWEEP.counts(experiment)
-    fair = [gpus for gpus in counts if not shares_cores(gpus, SWEEP.machine)]
+    fair = [gpus for gpus in counts if not SWEEP.machine.shares_cores(gpus)]
     return LAYOUT.run(experiment, max(fair or counts))
 
 

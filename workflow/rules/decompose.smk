@@ -8,6 +8,7 @@ rule decompose:
         collectives=RUN.collectives,
         iterations=RUN.iterations,
         ranks=RUN.ranks,
+        notes=RUN.notes,
         findings=RUN.findings,
     log:
         RUN.logs / "decompose.log",

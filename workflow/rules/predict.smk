@@ -6,6 +6,7 @@ rule prediction:
         ranks=lambda wildcards: files_of(wildcards.experiment, "ranks"),
     output:
         table=LAYOUT.prediction("{experiment}"),
+        record=LAYOUT.prediction_record("{experiment}"),
         words=LAYOUT.prediction_words("{experiment}"),
     log:
         LAYOUT.prediction("{experiment}").with_suffix(".log"),

@@ -1,7 +1,4 @@
-CAPTIONS = {
-    path.stem: path.read_text()
-    for path in sorted(Path(workflow.basedir, "workflow/report").glob("*.rst"))
-}
+UNIT = SWEEP.machine.unit
 EXPERIMENTS = SWEEP.settings.experiments
 SCALINGS = [LAYOUT.scaling(name) for name in EXPERIMENTS]
 RATES = [LAYOUT.rates(name) for name in EXPERIMENTS]
@@ -54,8 +51,8 @@ rule figure:
     wildcard_constraints:
         figure="|".join(FIGURES),
     params:
-        unit=SWEEP.machine.unit,
-        caption=lambda wildcards: CAPTIONS[wildcards.figure],
+        unit=UNIT,
+        caption=lambda wildcards: CATALOGUE[wildcards.figure].worded(UNIT).caption,
         shows=SHOWN,
         version=__version__,
     script:
@@ -71,13 +68,15 @@ rule timeline:
         trace=RUN.timeline,
         drawing=report(
             RUN.timeline_drawing,
-            caption="../report/timeline.rst",
+            caption="../report/caption.jinja",
             category="Timelines",
             labels={"experiment": "{experiment}", "GPUs": "{gpus}"},
         ),
     log:
         RUN.logs / "timeline.log",
     params:
+        caption=TIMELINE.worded(UNIT).caption,
+        shows="{experiment} at {gpus}",
         version=__version__,
     script:
         "../scripts/timeline.py"
@@ -113,7 +112,6 @@ rule report:
     log:
         LAYOUT.report.with_suffix(".log"),
     params:
-        captions=CAPTIONS,
         against=AGAINST,
         version=__version__,
     script:
@@ -121,13 +119,13 @@ rule report:
 
 
 onerror:
-    from trisect.files.report import write_report
+    from trisect.pipeline.sweep_report import write_report
 
     if LAYOUT.runs():  # a probe that fails before any sweep leaves nothing to show
         try:
-            missing = write_report(SWEEP, LAYOUT, CAPTIONS).missing
+            missing = write_report(SWEEP, LAYOUT).missing
             print(
-                f"{LAYOUT.report} shows the runs that stand; {len(missing)} of {len(SWEEP.runs())} are missing:"
+                f"{LAYOUT.report} shows the finished runs; {len(missing)} of {len(SWEEP.runs())} are missing:"
             )
             for (experiment, gpus), reason in missing.items():
                 print(f"  {experiment} gpus-{gpus}: {reason}")

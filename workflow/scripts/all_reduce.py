@@ -5,15 +5,19 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.config import ProbeRun, load
+from trisect.config.loading import load
+from trisect.config.plan import ProbeRun
 from trisect.errors import shown
-from trisect.launch import Job, run, teller
-from trisect.layout import ProbeLayout
-from trisect.record import ProbeRecord
+from trisect.launch.job import Job
+from trisect.launch.progress_log import progress_log
+from trisect.launch.run_job import run_job
+from trisect.report.text.notes import in_words
+from trisect.results.layout import ProbeLayout
+from trisect.results.record import ProbeRecord
 
 snakemake: Snakemake  # Snakemake puts it there
 log = Path(snakemake.log[0])
-say = teller(log)
+say = progress_log(log)
 
 with shown(log):
     probe = ProbeRun.model_validate_json(snakemake.params.probe)
@@ -22,12 +26,12 @@ with shown(log):
     files = ProbeLayout(Path(snakemake.output.record).parent)
     job = Job(
         name=f"probe gpus-{probe.gpus} {probe.algorithm}",
-        target="trisect.bench.probe:work",
+        target="trisect.worker.probe_worker:work",
         payload=snakemake.params.probe,
         ranks=probe.gpus,
         iterations=len(probe.payload_bytes),
     )
-    run(job, machine, files, say, on_behalf_of=os.getppid())
+    run_job(job, machine, files, say, on_behalf_of=os.getppid())
     left_out = ProbeRecord.read(files.record).left_out
     if left_out:
-        say(f"{job.name}: left out {left_out}")
+        say(f"{job.name}: left out {in_words(left_out)}")

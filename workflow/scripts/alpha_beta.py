@@ -4,16 +4,16 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.config import load
+from trisect.config.loading import load
 from trisect.errors import shown
-from trisect.files.probe import write_fits
-from trisect.launch import teller
-from trisect.layout import Layout
+from trisect.launch.progress_log import progress_log
+from trisect.pipeline.alpha_beta import write_fits
+from trisect.results.layout import Layout
 
 snakemake: Snakemake  # Snakemake puts it there
 
 log = Path(snakemake.log[0])
-say = teller(log)
+say = progress_log(log)
 
 with shown(log):
     sweep = load(snakemake.config, Path("config"))

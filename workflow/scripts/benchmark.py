@@ -5,15 +5,19 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.config import Run, load
+from trisect.config.loading import load
+from trisect.config.plan import Run
 from trisect.errors import shown
-from trisect.launch import Job, run, teller
-from trisect.layout import RunLayout
-from trisect.outlook import outlook
+from trisect.launch.job import Job
+from trisect.launch.preflight import preflight
+from trisect.launch.progress_log import progress_log
+from trisect.launch.run_job import run_job
+from trisect.report.text.notes import all_in_words
+from trisect.results.layout import RunLayout
 
 snakemake: Snakemake  # Snakemake puts it there
 log = Path(snakemake.log[0])
-say = teller(log)
+say = progress_log(log)
 
 with shown(log):
     parameters = Run.model_validate_json(snakemake.params.run)
@@ -21,11 +25,11 @@ with shown(log):
     machine = load(snakemake.config, Path("config")).machine
     job = Job(
         name=f"{parameters.name} gpus-{parameters.gpus}",
-        target="trisect.bench.worker:work",
+        target="trisect.worker.run_worker:work",
         payload=snakemake.params.run,
         ranks=parameters.gpus,
         iterations=parameters.iterations.measured,
     )
-    for line in outlook(parameters, machine):
+    for line in all_in_words(preflight(parameters, machine)):
         say(f"{job.name}: {line}")
-    run(job, machine, RunLayout(Path(snakemake.output.record).parent), say, on_behalf_of=os.getppid())
+    run_job(job, machine, RunLayout(Path(snakemake.output.record).parent), say, on_behalf_of=os.getppid())

@@ -6,7 +6,8 @@ from pathlib import Path
 from snakemake.iocontainers import Snakemake
 
 from trisect.errors import shown
-from trisect.files.comparison import compare_folders, in_words, write_comparison
+from trisect.pipeline.compare import compare_folders, write_comparison
+from trisect.report.text.tables_text import comparison_text
 
 snakemake: Snakemake  # Snakemake puts it there
 
@@ -14,4 +15,4 @@ with shown(Path(snakemake.log[0])):
     target = Path(snakemake.output[0])
     found = compare_folders(Path(snakemake.params.against), target.parent)
     write_comparison(found, target)
-    print(*in_words(found), sep="\n", file=sys.stderr)
+    print(*comparison_text(found), sep="\n", file=sys.stderr)

@@ -5,9 +5,9 @@ from pathlib import Path
 from snakemake.iocontainers import Snakemake
 
 from trisect.errors import shown
-from trisect.files.decomposition import of_run, write_decomposition
-from trisect.layout import RunLayout
-from trisect.record import RunRecord
+from trisect.pipeline.decompose import of_run, write_decomposition
+from trisect.results.layout import RunLayout
+from trisect.results.record import RunRecord
 
 snakemake: Snakemake  # Snakemake puts it there
 

@@ -4,16 +4,14 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.config import load
+from trisect.config.loading import load
 from trisect.errors import shown
-from trisect.files.report import figure_table
-from trisect.layout import Layout
-from trisect.report import figures
+from trisect.pipeline.sweep_report import write_figure
+from trisect.results.layout import Layout
 
 snakemake: Snakemake  # Snakemake puts it there
 
 with shown(Path(snakemake.log[0])):
-    sweep = load(snakemake.config, Path("config"))
-    name = snakemake.wildcards.figure
-    table = figure_table(name, Layout(Path(sweep.settings.results)), sweep.settings.experiments)
-    figures.save(name, table, Path(snakemake.output[0]), snakemake.params.unit)
+    settings = load(snakemake.config, Path("config")).settings
+    target, unit = Path(snakemake.output[0]), snakemake.params.unit
+    write_figure(snakemake.wildcards.figure, Layout(Path(settings.results)), settings.experiments, target, unit)

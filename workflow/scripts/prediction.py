@@ -5,10 +5,10 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.config import load
+from trisect.config.loading import load
 from trisect.errors import shown
-from trisect.files.prediction import write_prediction
-from trisect.layout import Layout
+from trisect.pipeline.prediction import write_prediction
+from trisect.results.layout import Layout
 
 snakemake: Snakemake  # Snakemake puts it there
 

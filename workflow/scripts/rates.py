@@ -4,10 +4,10 @@ from pathlib import Path
 
 from snakemake.iocontainers import Snakemake
 
-from trisect.config import load
+from trisect.config.loading import load
 from trisect.errors import shown
-from trisect.files.rates import write_rates
-from trisect.layout import Layout
+from trisect.pipeline.rates import write_rates
+from trisect.results.layout import Layout
 
 snakemake: Snakemake  # Snakemake puts it there
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from snakemake.iocontainers import Snakemake
 
 from trisect.errors import shown
-from trisect.files.timeline import write_timeline
-from trisect.layout import RunLayout
+from trisect.pipeline.timelines import write_timeline
+from trisect.results.layout import RunLayout
 
 snakemake: Snakemake  # Snakemake puts it there
 

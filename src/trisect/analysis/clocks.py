@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trisect.tables import ALL_TO_ALL
-
-Values = npt.NDArray[np.float64]
+from trisect.results.tables import ALL_TO_ALL, Values
 
 MIN_ENDS = 4
 """A place in the iteration is judged by its ends only if there are so many."""

@@ -1,110 +1,292 @@
-"""What a reader of the numbers must know about them, as sentences. The rules stand in docs/metrics.md."""
+"""Where adding GPUs stops paying, why, and what helps: a finding per experiment, by the rules in docs/report.md."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import pandas as pd
 
-from trisect.analysis import clocks, spread, wording
-from trisect.tables import ALL_TO_ALL, POINT_TO_POINT, Trace
+from trisect.analysis.bootstrap import MIN_ITERATIONS
+from trisect.results.notes import Note, note
+from trisect.results.tables import PARTS, TIMES, TOTAL, WAIT_CAUSES
 
-UNATTRIBUTED_LIMIT = 0.01
-"""Share of the device time without a launch above which the reader is warned."""
+PAYS = 0.80
+"""Parallel efficiency from which a GPU count pays."""
 
-DISAGREEMENT_LIMIT = 0.01
-"""Share of a section's span by which the two ways to find the late start may differ, beyond the clocks' residual."""
+MAX_COST = 1 / PAYS
+"""Cost up to which a count with enough parallel efficiency pays."""
+
+HALF = 0.50
+"""Parallel efficiency below which more GPU time is lost than used."""
+
+NOTABLE_EXCESS = 0.05
+"""Smallest growth of a part, as a share of the smallest count's cost, that is named as the reason."""
+
+MAIN_SHARE = 0.50
+"""Share of the wait from which one of its causes is named, and of compute's growth from which idle time is."""
+
+ONE_SECTION = 2 / 3
+"""Share of a part's growth from which one section is named alone; below it, all with half the largest share are."""
+
+DIVIDES_EVENLY = 0.95
+"""Load balance bound from which whole tiles and operators count as evenly divided."""
+
+MAX_PROFILING_OVERHEAD = 1.20
+"""Iteration time with the profiler over without, above which the profiler may be what is measured; below its inverse,
+something else disturbed the run."""
+
+ALWAYS_SHOWN = ("iterations_skipped", "iterations_dropped", "unattributed", "no_common_clock")
+"""Kinds of a run's own notes that are caveats of a finding that rests on the run; the tables carry the others."""
 
 
-def findings(
-    trace: Trace, exposed: pd.DataFrame, iterations: pd.DataFrame, clock: clocks.Clocks | None, world_size: int
-) -> list[str]:
-    """All findings about one job.
+@dataclass(frozen=True)
+class Cause:
+    """What takes over: the part that grew most at one count, and the sections it grew in."""
+
+    count: int
+    part: str  # one of PARTS
+    sections: tuple[str, ...]  # the largest first
+    excess: float  # its growth, in units of the smallest count's cost
+    share: float  # of all growth of the three parts
+    wait_cause: str  # a key of WAIT_CAUSES; "" where it is not wait or the table does not say
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the scaling table of one experiment says, as data; report/text words its notes."""
+
+    experiment: str
+    verdict: Note  # up to which count GPUs pay
+    largest: pd.Series | None = None  # row TOTAL at the largest fair count; None where nothing can be compared
+    pays: int | None = None  # largest fair count at PAYS
+    half: int | None = None  # and at HALF
+    cause: Cause | None = None
+    reason: Note | None = None  # what takes over, and where
+    remedy: Note | None = None  # what to do
+    next_loss: Note | None = None  # a section that collapses without mattering yet
+    caveats: tuple[Note, ...] = ()  # what the data do not carry
+
+
+Run = tuple[str, int]
+RunNotes = Mapping[Run, Sequence[Note]]
+
+
+def find(scaling: pd.DataFrame, notes: RunNotes | None = None) -> list[Finding]:
+    """A finding per experiment, in the table's order.
 
     Args:
-        trace: what was decomposed.
-        exposed: from `waits.expose`.
-        iterations: per iteration and section, with `wait_late_start_s` and `span_s`.
-        clock: the aligned clocks, None where there are none.
-        world_size: the number of ranks.
+        scaling: rows of tables.SCALING.
+        notes: by experiment and count, what is known about a run besides the table.
     """
-    found = [*_reading(trace.readings), *_few(iterations["iteration"].nunique()), *_kinds(exposed)]
-    if world_size > 1 and exposed["paired"].any():
-        found += _clock(clock)
-        found += _late_start(exposed, iterations, clock) if clock else []
-    return found
+    return [_finding(str(name), rows, notes or {}) for name, rows in scaling.groupby("experiment", sort=False)]
 
 
-def _reading(readings: pd.DataFrame) -> list[str]:
+def largest_count(total: pd.DataFrame, threshold: float) -> int | None:
+    """The largest count whose parallel efficiency is at least `threshold`; None where no count reaches it."""
+    counts = total.loc[total["parallel_efficiency"] >= threshold, "gpus"]
+    return None if counts.empty else int(counts.max())
+
+
+def excess(rows: pd.DataFrame, count: int) -> pd.DataFrame:
+    """What each part of each section adds to the cost at `count`: sections x parts.
+
+    (count * part(count) - n0 * part(n0)) / (n0 * span(n0)), span summed over sections; all entries add up to
+    cost(count) - 1. n0 is the smallest count.
+    """
+    columns = [f"{part}_s" for part in PARTS]
+    base = int(rows["baseline_gpus"].iloc[0])
+    now, before = (rows[rows["gpus"] == n].set_index("section") for n in (count, base))
+    grown = count * now[columns] - base * before[columns]
+    return (grown / (base * before["span_s"][TOTAL])).drop(TOTAL).set_axis(list(PARTS), axis=1)
+
+
+def find_cause(rows: pd.DataFrame, count: int) -> Cause | None:
+    """The part that grew most at `count`, and where; None where nothing grew by NOTABLE_EXCESS."""
+    table = excess(rows, count)
+    per_part = table.sum()
+    part = str(per_part.idxmax())
+    if per_part[part] < NOTABLE_EXCESS:
+        return None
+    sections = main_sections(table[part])
+    share = float(per_part[part] / per_part.clip(lower=0).sum())
+    wait_cause = main_wait_cause(_summed(rows, count, sections)) if part == "wait" else ""
+    return Cause(count, part, sections, float(per_part[part]), share, wait_cause)
+
+
+def main_sections(grown: pd.Series) -> tuple[str, ...]:
+    """The section that holds ONE_SECTION of a part's growth, else every one with half the largest share."""
+    grown = grown.clip(lower=0).sort_values(ascending=False, kind="stable")
+    if grown.iloc[0] >= ONE_SECTION * grown.sum():
+        return (str(grown.index[0]),)
+    return tuple(str(name) for name in grown.index[grown >= grown.iloc[0] / 2])
+
+
+def main_wait_cause(row: pd.Series) -> str:
+    """The cause that makes up at least MAIN_SHARE of a wait, or "" where none does or none is known."""
+    shares = {cause: row[column] / row["wait_s"] for cause, column in WAIT_CAUSES.items() if row["wait_s"] > 0}
+    known = {cause: share for cause, share in shares.items() if not math.isnan(share)}
+    cause = max(known, key=lambda name: known[name], default="")
+    return cause if cause and known[cause] >= MAIN_SHARE else ""
+
+
+def choose_remedy(cause: Cause, rows: pd.DataFrame) -> str:
+    """Which remedy fits the cause: the last word of a kind `remedy_...` in report/text/notes.yaml."""
+    now = _summed(rows, cause.count, cause.sections)
+    if cause.part == "transfer":
+        return "overlap" if now["transfer_s"] < now["compute_max_s"] else "links"
+    if cause.part == "compute":
+        base = int(rows["baseline_gpus"].iloc[0])
+        grown = cause.count * now - base * _summed(rows, base, cause.sections)
+        return "launch" if grown["idle_s"] >= MAIN_SHARE * grown["compute_s"] else "repeated"
+    if cause.wait_cause == "imbalance":
+        return "split" if _bound(rows, cause) < DIVIDES_EVENLY else "rebalance"
+    return cause.wait_cause.replace(" ", "_") or "wait"
+
+
+def rivals(rows: pd.DataFrame, cause: Cause) -> list[str]:
+    """Parts that may have grown more than the cause: their interval's upper end exceeds its lower end."""
+    base = int(rows["baseline_gpus"].iloc[0])
+    total = rows[rows["section"] == TOTAL].set_index("gpus")
+    now, before = total.loc[cause.count], total.loc[base]
+    least = cause.count * now[f"{cause.part}_s_lo"] - base * before[f"{cause.part}_s"]
+    others = (part for part in PARTS if part != cause.part)
+    return [part for part in others if cause.count * now[f"{part}_s_hi"] - base * before[f"{part}_s"] > least]
+
+
+def find_caveats(rows: pd.DataFrame, counts: list[int], cause: Cause | None) -> list[Note]:
+    """What the rows behind a finding do not carry."""
+    used = rows[(rows["section"] == TOTAL) & rows["gpus"].isin(counts)]
     found = []
-    for repaired, rows in readings[readings["repairs"] > 0].groupby("repaired"):
-        count = int(rows["repairs"].sum())
-        found.append(
-            f"{wording.ranks(rows['rank']).capitalize()}: {count} value{'s' if count != 1 else ''} mended while reading"
-            f" ({repaired}{' each' if len(rows) > 1 else ''}): every number here rests on that."
-        )
-    for skipped, rows in readings[readings["skipped_iterations"] != ""].groupby("skipped_iterations"):
-        found.append(f"{wording.ranks(rows['rank']).capitalize()}: iterations left out: {skipped}.")
-    device, lost = int(readings["device_ns"].sum()), int(readings["unattributed_ns"].sum())
-    if device and lost / device > UNATTRIBUTED_LIMIT:
-        found.append(
-            f"{lost / device:.1%} of the device time belongs to no launch (CUDA graphs, or launches that the trace"
-            " lacks) and is in no section."
-        )
-    return found
-
-
-def _few(count: int) -> list[str]:
-    if count == 1:
-        return ["Only 1 iteration: no spread can be given, and jitter cannot be told from imbalance."]
-    if count < spread.MIN_ITERATIONS:
-        return [f"Only {count} iterations: the intervals are too narrow; measure {spread.MIN_ITERATIONS} or more."]
-    return []
-
-
-def bounded(exposed: pd.DataFrame) -> pd.Series:
-    """Which collectives' least exposed time is not their transfer: rooted ones, and send and recv."""
-    return ~exposed["op"].isin(ALL_TO_ALL) & (exposed["group_size"] > 1)
-
-
-def _kinds(exposed: pd.DataFrame) -> list[str]:
-    found = []
-    for section, rows in exposed.groupby("section", sort=False):
-        kinds = set(rows.loc[bounded(rows), "op"])
-        if rooted := sorted(kinds - POINT_TO_POINT):
-            share = rows.loc[rows["op"].isin(rooted), "exposed_ns"].sum() / max(1, rows["exposed_ns"].sum())
-            found.append(
-                f"Section {section!r} has {', '.join(rooted)} ({share:.1%} of its exposed communication), in which not"
-                " every rank waits for all: of these the transfer is a lower bound, the wait an upper one, and its"
-                " causes are uncertain."
-            )
-        if alone := sorted(kinds & POINT_TO_POINT):
-            found.append(
-                f"Section {section!r} has {', '.join(alone)}, whose other end a trace does not name: their whole time"
-                " counts as transfer, which is an upper bound."
-            )
-    return found
-
-
-def _clock(clock: clocks.Clocks | None) -> list[str]:
-    if clock is None:
-        return [
-            "No collective that all ranks wait for joins them all, so their clocks cannot be aligned: late start is not"
-            " given. Compute, transfer and wait need no clock."
-        ]
-    return [
-        f"Clocks of {len(clock.ranks)} ranks aligned by {clock.collectives} collectives: 95 % of their ends agree"
-        f" within {clock.residual_ns / 1e3:.3g} us."
+    for threshold in (PAYS, HALF):
+        open_ = used[(used["parallel_efficiency_lo"] < threshold) & (used["parallel_efficiency_hi"] >= threshold)]
+        for row in open_.to_dict("records"):
+            ends = {"lo": row["parallel_efficiency_lo"], "hi": row["parallel_efficiency_hi"]}
+            found.append(note("efficiency_open", gpus=int(row["gpus"]), threshold=threshold, **ends))
+    paying = used[used["parallel_efficiency"] >= PAYS]
+    for row in paying[(paying["cost_lo"] <= MAX_COST) & (paying["cost_hi"] > MAX_COST)].to_dict("records"):
+        found.append(note("cost_open", gpus=int(row["gpus"]), threshold=MAX_COST, lo=row["cost_lo"], hi=row["cost_hi"]))
+    if cause is not None and (others := rivals(rows, cause)):
+        found.append(note("cause_open", part=cause.part, others=list(others)))
+    few = used[used["iterations"] < MIN_ITERATIONS]
+    if not few.empty:
+        found.append(note("few_iterations", count=int(few["iterations"].min()), needed=MIN_ITERATIONS))
+    overhead = used["profiling_overhead"]
+    flags = {
+        "repaired_at": used["repairs"] > 0,
+        "profiling_disturbs": overhead > MAX_PROFILING_OVERHEAD,
+        "run_disturbed": overhead < 1 / MAX_PROFILING_OVERHEAD,
+        "transfer_is_bound": used["transfer_is_bound"].astype(bool) & (cause is not None and cause.part != "compute"),
+    }
+    limit = MAX_PROFILING_OVERHEAD
+    return found + [
+        note(kind, counts=_numbers(used.loc[flagged, "gpus"]), limit=limit)
+        for kind, flagged in flags.items()
+        if flagged.any()
     ]
 
 
-def _late_start(exposed: pd.DataFrame, iterations: pd.DataFrame, clock: clocks.Clocks) -> list[str]:
-    count = iterations["iteration"].nunique()
-    wait = clocks.wait_by_clock(exposed, clock) / count
-    apart = (wait["by_clock"] - wait["by_duration"]).abs()
-    from_clocks = 2 * clock.residual_ns / 1e9 * exposed.groupby("section")["slot"].nunique()
-    span = iterations.groupby("section")["span_s"].sum() / count
-    odd = wait[apart > (from_clocks + DISAGREEMENT_LIMIT * span).reindex(wait.index)]
+def _finding(experiment: str, rows: pd.DataFrame, notes: RunNotes) -> Finding:
+    shared = rows["oversubscribed"].astype(bool)
+    over, fair = rows.loc[shared, "gpus"], rows[~shared]
+    caveats = [note("oversubscribed", counts=_numbers(over))] if not over.empty else []
+    total = fair[fair["section"] == TOTAL].sort_values("gpus")
+    if len(total) < 2 or total["gpus"].iloc[0] != rows["baseline_gpus"].iloc[0]:
+        return Finding(experiment, note("nothing_to_compare"), caveats=tuple(caveats))
+    pays, half = largest_count(total, PAYS), largest_count(total, HALF)
+    past = [int(n) for n in total["gpus"] if n > (pays or 0)]
+    count = past[0] if past else int(total["gpus"].iloc[-1])
+    cause = find_cause(fair, count)
+    deciding = sorted({n for n in (pays, half, count) if n})
+    caveats += find_caveats(fair, deciding, cause)
+    caveats += [one for n in deciding for one in _of_run(notes.get((experiment, n), ()), n, cause)]
+    return Finding(
+        experiment,
+        _verdict(total, pays, half),
+        total.iloc[-1],
+        pays,
+        half,
+        cause,
+        _reason(cause, total.set_index("gpus")["cost"], count, bool(past)),
+        _remedy(fair, cause),
+        _next_loss(fair, int(total["gpus"].iloc[-1])),
+        tuple(caveats),
+    )
+
+
+def _verdict(total: pd.DataFrame, pays: int | None, half: int | None) -> Note:
+    last = total.iloc[-1]
+    efficiency = total.set_index("gpus")["parallel_efficiency"]
+    values = {
+        "last": int(last["gpus"]),
+        "first": int(total["gpus"].iloc[0]),
+        "efficiency": float(last["parallel_efficiency"]),
+        "cost": float(last["cost"]),
+        "speedup": float(last["speedup"]),
+        "ideal": float(last["gpus"] / last["baseline_gpus"]),
+        "threshold": PAYS,
+        "half_level": HALF,
+        "half": half if half is not None and half < last["gpus"] else None,
+        "pays": pays,
+        "pays_efficiency": None if pays is None else float(efficiency[pays]),
+    }
+    if pays == last["gpus"]:
+        return note("busy_but_costly" if last["cost"] > MAX_COST else "pays_at_all_counts", **values)
+    if pays is None:
+        return note("pays_at_no_count", **values)
+    return note("pays_at_first_only" if pays == values["first"] else "pays_up_to", **values)
+
+
+def _reason(cause: Cause | None, cost: pd.Series, count: int, past: bool) -> Note:
+    if cost[count] < 1 and not past:
+        return note("cheaper_than_baseline", gpus=count, cost=float(cost[count]), first=int(cost.index[0]))
+    if cause is None:
+        return note("nothing_lost")
+    about = {"part": cause.part, "sections": list(cause.sections), "share": cause.share, "wait_cause": cause.wait_cause}
+    return note("takes_over" if past else "largest_loss", gpus=cause.count, **about)
+
+
+def _remedy(rows: pd.DataFrame, cause: Cause | None) -> Note:
+    if cause is None:
+        return note("remedy_none")
+    return note(f"remedy_{choose_remedy(cause, rows)}", gpus=cause.count, bound=_bound(rows, cause))
+
+
+def _next_loss(rows: pd.DataFrame, count: int) -> Note | None:
+    """The section whose load balance is below HALF where that of all together still is PAYS or more."""
+    now = rows[rows["gpus"] == count].set_index("section")
+    combined, sections = now.loc[TOTAL], now.drop(TOTAL).sort_values("load_balance")
+    if sections.empty or not (sections["load_balance"].iloc[0] < HALF and combined["load_balance"] >= PAYS):
+        return None
+    worst, whole = sections.iloc[0].to_dict(), combined.to_dict()
+    values = {"load_balance": worst["load_balance"], "combined": whole["load_balance"]}
+    share = worst["span_s"] / whole["span_s"]
+    return note("next_loss", gpus=count, section=str(sections.index[0]), share=share, **values)
+
+
+def _of_run(notes: Sequence[Note], gpus: int, cause: Cause | None) -> list[Note]:
+    """A run's own notes that bear on a finding."""
+    late = cause is not None and cause.part == "wait" and cause.wait_cause in ("late start", "")
     return [
-        f"Section {section!r}: by aligned clocks its ranks wait {odd.loc[section, 'by_clock']:.3g} s, by how long their"
-        f" collectives last {odd.loc[section, 'by_duration']:.3g} s: late start is uncertain by the difference."
-        for section in odd.index
+        note(one.kind, **one.values | {"gpus": gpus})
+        for one in notes
+        if one.kind in ALWAYS_SHOWN
+        or (one.kind == "late_start_uncertain" and late and cause and one.values["section"] in cause.sections)
     ]
+
+
+def _summed(rows: pd.DataFrame, count: int, sections: tuple[str, ...]) -> pd.Series:
+    """The times of some sections at one count, added up."""
+    chosen = rows[(rows["gpus"] == count) & rows["section"].isin(sections)]
+    return chosen[list(TIMES)].sum(min_count=1)
+
+
+def _bound(rows: pd.DataFrame, cause: Cause) -> float:
+    """The lowest load balance bound of the cause's sections."""
+    chosen = rows[(rows["gpus"] == cause.count) & rows["section"].isin(cause.sections)]
+    return float(chosen["load_balance_bound"].min())
+
+
+def _numbers(gpus: pd.Series) -> list[int]:
+    return sorted({int(n) for n in gpus})

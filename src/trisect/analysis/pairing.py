@@ -13,19 +13,20 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from trisect.analysis import wording
+from trisect import wording
 from trisect.errors import TrisectError
-from trisect.tables import OUTSIDE, POINT_TO_POINT, Trace
+from trisect.results.notes import Note, note
+from trisect.results.tables import OUTSIDE, POINT_TO_POINT, Trace
 
 _UNEVEN = frozenset({"all_to_all"})  # each rank may send another number of bytes
 _PLACE = ["iteration", "section", "occurrence", "group", "op", "size"]
 
 
-def share_iterations(trace: Trace) -> tuple[Trace, list[str]]:
+def share_iterations(trace: Trace) -> tuple[Trace, list[Note]]:
     """Keep the iterations that every rank has.
 
     Returns:
-        The trace, and a finding for every rank that had more.
+        The trace, and a note for every rank that had more.
 
     Raises:
         TrisectError: no rank, no iteration in common, or a section that one rank has and another has not.
@@ -35,18 +36,17 @@ def share_iterations(trace: Trace) -> tuple[Trace, list[str]]:
     have = {rank: per_rank.get(rank, set()) for rank in everyone}
     shared = set.intersection(*have.values()) if have else set()
     if not shared:
-        seen = "; ".join(f"rank {rank}: {wording.numbers(found) or 'none'}" for rank, found in list(have.items())[:8])
+        seen = "; ".join(f"rank {rank}: {wording.ranges(found) or 'none'}" for rank, found in list(have.items())[:8])
         raise TrisectError(f"no iteration is in the traces of all ranks ({seen}); record the same ones on every rank")
-    findings = [
-        f"Rank {rank} also has {wording.iterations(found - shared)}, which not all ranks have: cut back to"
-        f" {wording.iterations(shared)}."
+    dropped = [
+        note("iterations_dropped", rank=rank, extra=sorted(map(int, found - shared)), kept=sorted(map(int, shared)))
         for rank, found in have.items()
         if found - shared
     ]
     sections = trace.sections[trace.sections["iteration"].isin(shared)]
     collectives = trace.collectives[trace.collectives["iteration"].isin(shared)]
     _check_sections(sections, everyone)
-    return replace(trace, sections=sections, collectives=collectives), findings
+    return replace(trace, sections=sections, collectives=collectives), dropped
 
 
 def _check_sections(sections: pd.DataFrame, everyone: list[int]) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-Values = npt.NDArray[np.float64]
+from trisect.results.tables import Values
 
 
 def efficiencies(times: Mapping[str, Values]) -> dict[str, Values]:

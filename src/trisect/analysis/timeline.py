@@ -10,7 +10,7 @@ import pandas as pd
 
 from trisect.analysis import clocks, pairing, waits
 from trisect.errors import TrisectError
-from trisect.tables import Trace
+from trisect.results.tables import Trace
 
 COMPUTE, WAIT, TRANSFER = "compute", "wait", "transfer"
 

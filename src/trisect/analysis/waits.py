@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-Values = npt.NDArray[np.float64]
+from trisect.results.tables import Values
 
 _OCCURRENCE = ["rank", "iteration", "section", "occurrence"]
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from trisect.config.machine import Machine
 from trisect.launch.job import Attempt
-from trisect.launch.place import Place, Rendezvous
-from trisect.settings import Machine
+from trisect.launch.placement import Placement, Rendezvous
 
 KEPT = frozenset({"SLURM_CONF"})
 """Says where the cluster's configuration is; nothing works without it."""
@@ -51,7 +51,12 @@ def cleaned() -> Iterator[None]:
 
 
 def of_rank(
-    variables: Mapping[str, str], place: Place, rendezvous: Rendezvous, machine: Machine, attempt: Attempt, cores: int
+    variables: Mapping[str, str],
+    place: Placement,
+    rendezvous: Rendezvous,
+    machine: Machine,
+    attempt: Attempt,
+    cores: int,
 ) -> dict[str, str]:
     """The environment of one rank's process.
 

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from trisect.layout import RunLayout
+from trisect.results.layout import RunLayout
 
 
 @dataclass(frozen=True)

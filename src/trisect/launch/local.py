@@ -11,26 +11,27 @@ import psutil
 import submitit
 
 from trisect.launch import results
+from trisect.launch.diagnosis import Evidence, diagnose
 from trisect.launch.environment import cleaned
 from trisect.launch.job import Attempt, JobFolder
-from trisect.launch.launch import Launch
 from trisect.launch.outcome import Outcome
 from trisect.launch.owner import Owner
-from trisect.launch.rank import PEERS_S, Supervisor, end_trees
-from trisect.launch.verdict import Evidence, judge
+from trisect.launch.session import Launch
+from trisect.launch.supervisor import PEERS_S, Supervisor, end_trees
 
 NO_LIMIT_MINUTES = 60 * 24 * 30
-LOOK_S = 0.3
+LOCAL_LOOK_S = 0.3
 GRACE_S = 3.0
 
 
-def run_local(launch: Launch, folder: JobFolder) -> Attempt:
+def run_local(launch: Launch) -> Attempt:
     """Run the job to its end on this machine.
 
     Raises:
         TrisectError: a rank did not end well.
         Interrupted: the launcher is to stop; the ranks have been ended.
     """
+    folder = results.new_folder(launch)
     controller = _submit(launch, folder)
     attempt = folder.attempt(0)
     try:
@@ -40,7 +41,7 @@ def run_local(launch: Launch, folder: JobFolder) -> Attempt:
         controller.done()  # collects the controller's exit status
     if not results.all_well(launch.job, found):
         free_bytes = results.free_bytes(launch.layout)
-        verdict = judge(Evidence(launch.job, found, launch.machine.collective_timeout_s, free_bytes, lost=lost))
+        verdict = diagnose(Evidence(launch.job, found, launch.machine.collective_timeout_s, free_bytes, lost=lost))
         raise results.failure(launch.job, verdict, launch.layout, folder)
     return attempt
 
@@ -69,7 +70,7 @@ def _watch(
             launch.bell.wait(PEERS_S)
             return results.outcomes(job, attempt), lost
         launch.say(results.progress(job, attempt) or f"{len(found)} of {job.ranks} ranks started")
-        launch.wait(LOOK_S)
+        launch.wait(LOCAL_LOOK_S)
 
 
 def _lost(outcome: Outcome) -> bool:

@@ -8,11 +8,11 @@ import uuid
 from pathlib import Path
 
 from trisect.errors import TrisectError
+from trisect.launch.diagnosis import Diagnosis
 from trisect.launch.job import Attempt, Job, JobFolder
-from trisect.launch.launch import Launch
 from trisect.launch.outcome import Outcome
-from trisect.launch.verdict import Verdict
-from trisect.layout import RunLayout
+from trisect.launch.session import Launch
+from trisect.results.layout import RunLayout
 
 TAIL_LINES = 15
 
@@ -64,7 +64,7 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def failure(job: Job, verdict: Verdict, layout: RunLayout, folder: JobFolder) -> TrisectError:
+def failure(job: Job, verdict: Diagnosis, layout: RunLayout, folder: JobFolder) -> TrisectError:
     """The verdict with the last lines of the log that shows it."""
     what, log = "the job", folder.job_log
     if verdict.rank is not None:

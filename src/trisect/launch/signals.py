@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FrameType, TracebackType
 
 
-class Bell:
+class SignalWaiter:
     """While entered, the given signals only wake `wait`, which returns their numbers.
 
     Only in the main thread. A signal that was ignored before (SIGHUP under nohup) stays ignored.
@@ -19,7 +19,7 @@ class Bell:
         self._signals = [s for s in signals if signal.getsignal(s) is not signal.SIG_IGN]
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> Bell:
+    def __enter__(self) -> SignalWaiter:
         self._read, self._write = os.pipe()
         for end in (self._read, self._write):
             os.set_blocking(end, False)

@@ -6,13 +6,13 @@ import signal
 import time
 
 from trisect.errors import TrisectError
-from trisect.launch import queue, results
+from trisect.launch import results, slurm_client
 from trisect.launch.job import Attempt
-from trisect.launch.launch import Interrupted, Launch
+from trisect.launch.session import Interrupted, Launch
 from trisect.launch.submission import Submission, forget, submit
-from trisect.launch.watch import LOOK_S, Watch
+from trisect.launch.watch import FILES_LOOK_S, Watch
 
-END_S = 60.0
+CANCEL_END_S = 60.0
 """How long SLURM may take to end a cancelled job."""
 
 
@@ -41,13 +41,13 @@ def run_slurm(launch: Launch) -> Attempt:
 def _end(launch: Launch, submission: Submission) -> None:
     """Cancel the job if it is not over, wait until it is, and forget it."""
     assert submission.job_id is not None
-    deadline = time.monotonic() + END_S
-    state = queue.state_of(submission.job_id)
+    deadline = time.monotonic() + CANCEL_END_S
+    state = slurm_client.state_of(submission.job_id)
     if state is None or state.active:
-        queue.cancel(submission.job_id)
+        slurm_client.cancel(submission.job_id)
     while time.monotonic() < deadline and (state is None or state.active):
-        launch.bell.wait(LOOK_S)
-        state = queue.state_of(submission.job_id)
+        launch.bell.wait(FILES_LOOK_S)
+        state = slurm_client.state_of(submission.job_id)
     forget(launch.layout)
 
 
@@ -56,11 +56,11 @@ def _found(launch: Launch) -> Submission | None:
     submission = Submission.read(launch.layout.job)
     if submission is None:
         return None
-    job_id = submission.job_id or queue.find(submission.comment)
+    job_id = submission.job_id or slurm_client.find(submission.comment)
     if job_id is None:
         return None
     submission = submission.model_copy(update={"job_id": job_id})
-    state = queue.state_of(job_id)
+    state = slurm_client.state_of(job_id)
     if state is None:
         raise TrisectError(f"{launch.job.name}: SLURM does not answer, and job {job_id} may still run; rerun later")
     same = (submission.payload_sha256, submission.ranks) == (launch.job.payload_sha256, launch.job.ranks)

@@ -9,15 +9,15 @@ import submitit
 from pydantic import BaseModel, ConfigDict, ValidationError
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
+from trisect.config.machine import Machine
 from trisect.errors import TrisectError
 from trisect.host import write_whole
-from trisect.launch import queue, results
+from trisect.launch import results, slurm_client
 from trisect.launch.environment import cleaned
 from trisect.launch.job import Job, JobFolder
-from trisect.launch.launch import Launch
-from trisect.launch.rank import Supervisor
-from trisect.layout import RunLayout
-from trisect.settings import Machine
+from trisect.launch.session import Launch
+from trisect.launch.supervisor import Supervisor
+from trisect.results.layout import RunLayout
 
 
 class Submission(BaseModel):
@@ -81,9 +81,9 @@ def submit(launch: Launch) -> Submission:
             submitted = executor.submit(Supervisor(job, machine, launch.layout, folder, None, None))
     except (FailedJobError, FailedSubmissionError) as error:
         # sbatch may have been cut short after the job was in.
-        job_id = queue.find(submission.comment)
+        job_id = slurm_client.find(submission.comment)
         if job_id:
-            queue.cancel(job_id)
+            slurm_client.cancel(job_id)
         forget(launch.layout)
         said = " ".join(str(error).split())
         raise TrisectError(f"{job.name}: sbatch refused it: {said}; see slurm in the machine file") from None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 
 from trisect.errors import TrisectError
-from trisect.launch import queue, results
+from trisect.launch import results, slurm_client
+from trisect.launch.diagnosis import Evidence, diagnose
 from trisect.launch.job import Attempt
-from trisect.launch.launch import Launch
 from trisect.launch.outcome import Outcome
-from trisect.launch.queue import SlurmState
+from trisect.launch.session import Launch
+from trisect.launch.slurm_client import SlurmState
 from trisect.launch.submission import Submission
-from trisect.launch.verdict import Evidence, judge
 
-LOOK_S = 1.0
+FILES_LOOK_S = 1.0
 """How often the ranks' records are looked at; SLURM is asked less often the longer it takes."""
 SLOWEST_ASK_S = 15.0
 ACCOUNTING_S = 60.0
@@ -22,7 +22,7 @@ NEVER_S = 10.0
 """How long a job may wait for a reason that does not pass."""
 FILES_S = 30.0
 """How late a shared file system may show what a rank wrote before its job ended."""
-END_S = 60.0
+FAILED_END_S = 60.0
 """How long SLURM may take to end a job of which a rank has failed."""
 
 
@@ -48,9 +48,9 @@ class Watch:
         next_ask = 0.0
         while True:
             if time.monotonic() >= next_ask:
-                self.state = queue.state_of(self.job_id)
+                self.state = slurm_client.state_of(self.job_id)
                 elapsed = time.monotonic() - self.begun
-                next_ask = time.monotonic() + min(SLOWEST_ASK_S, max(LOOK_S, elapsed / 20))
+                next_ask = time.monotonic() + min(SLOWEST_ASK_S, max(FILES_LOOK_S, elapsed / 20))
             attempt = self._attempt()
             found = results.outcomes(self.launch.job, attempt)
             if self._is_over(attempt, found):
@@ -58,7 +58,7 @@ class Watch:
                     return attempt
                 raise self._failure(found)
             self.launch.say(self._line(attempt))
-            self.launch.wait(LOOK_S)
+            self.launch.wait(FILES_LOOK_S)
 
     def _attempt(self) -> Attempt:
         """The start that counts: the controller says which, else the newest that has left anything."""
@@ -72,12 +72,14 @@ class Watch:
         state = self.state or SlurmState()
         if state.over:
             # Success stands only when every rank's record is seen; failure may wait for more of them.
-            return well or self._for("ended", FILES_S if state.state == "COMPLETED" and not failed else 2 * LOOK_S)
+            return well or self._for(
+                "ended", FILES_S if state.state == "COMPLETED" and not failed else 2 * FILES_LOOK_S
+            )
         if well:
             # It may yet be requeued while it completes.
-            return self._for("well", END_S) or (self.state is not None and state.state == "UNKNOWN")
+            return self._for("well", FAILED_END_S) or (self.state is not None and state.state == "UNKNOWN")
         if failed and state.state != "PENDING":
-            return self._for("failed", END_S)
+            return self._for("failed", FAILED_END_S)
         if self.state is not None and state.state == "UNKNOWN":
             return self._for("vanished", ACCOUNTING_S)
         if state.hopeless:
@@ -112,7 +114,7 @@ class Watch:
             time_limit_minutes=launch.machine.slurm.time_limit_minutes,
             memory_gb=launch.machine.slurm.memory_gb_per_node,
         )
-        return results.failure(launch.job, judge(evidence), launch.layout, self.folder)
+        return results.failure(launch.job, diagnose(evidence), launch.layout, self.folder)
 
 
 def _coarse(seconds: float) -> str:

@@ -1,1 +1,1 @@
-"""Tables to figures to one HTML page."""
+"""Numbers to words, figures and one page; the only importer of matplotlib and jinja2."""

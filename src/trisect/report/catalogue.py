@@ -1,47 +1,46 @@
-"""The figures of the report, in its order: what each is called and which table it is drawn from.
-
-Apart from what draws them (`figures.DRAW`), so that Snakemake can plan without matplotlib.
-"""
+"""The figures of the report, in its order: catalogue.yaml, read without matplotlib, so that Snakemake can plan."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from importlib.resources import files
+from typing import NamedTuple
 
-Kind = Literal["scaling", "ranks", "rates", "prediction"]
+import yaml
 
-CATEGORIES: dict[Kind, str] = {
+CATEGORIES = {
     "scaling": "Scaling",
     "ranks": "Ranks",
     "rates": "Data movement",
     "prediction": "Prediction",
+    "timeline": "Timelines",
 }
-"""Where Snakemake's own report puts the figures of a table."""
+"""By the table that a figure is drawn from, where Snakemake's own report puts it."""
 
 
 class Entry(NamedTuple):
-    """A figure of the report; its caption is workflow/report/NAME.rst."""
+    """A figure of the report."""
 
     title: str
-    table: Kind
+    table: str  # key of CATEGORIES
+    caption: str  # what it shows, in a line or two; a template with `unit`
+    reading: str  # how to read it; likewise
+
+    def worded(self, unit: str) -> Entry:
+        """With `unit`, in the singular, put in."""
+        return Entry(*(text.replace("{{ unit }}", unit) for text in self))
 
 
-CATALOGUE: dict[str, Entry] = {
-    "cost": Entry("What the same work costs", "scaling"),
-    "times": Entry("Compute, transfer and wait in seconds", "scaling"),
-    "crossing": Entry("Compute against transfer", "scaling"),
-    "predicted": Entry("Predicted beside measured", "prediction"),
-    "transfer_bytes": Entry("Transfer against bytes over a rate", "rates"),
-    "implied_rate": Entry("Implied rate by route", "rates"),
-    "wait_ratio": Entry("Wait over compute", "scaling"),
-    "wait_causes": Entry("Wait over compute, by cause", "scaling"),
-    "rank_compute": Entry("Which rank is late", "ranks"),
-    "load_balance": Entry("Load balance", "scaling"),
-    "comm_efficiency": Entry("Communication efficiency", "scaling"),
-    "transfer_efficiency": Entry("Transfer efficiency", "scaling"),
-    "serialization_efficiency": Entry("Serialization efficiency", "scaling"),
+_ALL = {
+    name: Entry(**entry)
+    for name, entry in yaml.safe_load(files("trisect.report").joinpath("catalogue.yaml").read_text()).items()
 }
 
+TIMELINE = _ALL.pop("timeline")
+"""Of the drawn timelines, one a run."""
 
-def drawn_from(kind: Kind) -> list[str]:
+CATALOGUE: dict[str, Entry] = _ALL
+
+
+def drawn_from(table: str) -> list[str]:
     """Names of the figures of one table."""
-    return [name for name, entry in CATALOGUE.items() if entry.table == kind]
+    return [name for name, entry in CATALOGUE.items() if entry.table == table]

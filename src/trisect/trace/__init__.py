@@ -1,5 +1,1 @@
-"""The only reader of Kineto files: one trace a rank in, tables of sections and collectives out."""
-
-from trisect.trace.job import read_job
-
-__all__ = ["read_job"]
+"""Kineto files to tables, one file a rank; the only reader of profiler traces."""

@@ -11,7 +11,7 @@ Column = NDArray[Any]  # of integers
 Mask = NDArray[np.bool_]
 
 
-class Columns:
+class GrowingColumns:
     """Named columns of integers, all of one length, grown a batch at a time; a smaller type saves memory."""
 
     def __init__(self, **types: type[np.signedinteger]) -> None:
@@ -23,9 +23,9 @@ class Columns:
         for name, column in self._parts.items():
             column.append(np.asarray(parts[name], self._types[name]))
 
-    def where(self, chosen: Mask) -> Columns:
+    def where(self, chosen: Mask) -> GrowingColumns:
         """The rows that are chosen, copied."""
-        kept = Columns(**self._types)
+        kept = GrowingColumns(**self._types)
         kept.append(**{name: self[name][chosen] for name in self._types})
         return kept
 

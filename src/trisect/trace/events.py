@@ -19,7 +19,7 @@ LONGEST_US = 3e15
 
 LONGEST = Decimal(LONGEST_US)
 LONGEST_NS = int(LONGEST * 1000)
-MISSING = -(2**63)
+MISSING_NS = -(2**63)
 
 Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """What an int64 column can hold; anything else is a bad value, and mended as one."""
@@ -102,7 +102,7 @@ def nanoseconds(us: NDArray[np.float64]) -> NDArray[np.int64]:
     whole = np.floor(bounded)
     # The fraction is taken off before it is scaled, so that both steps are exact in double precision.
     exact = whole.astype(np.int64) * 1000 + np.rint((bounded - whole) * 1000).astype(np.int64)
-    return np.where(np.isnan(us), MISSING, exact)
+    return np.where(np.isnan(us), MISSING_NS, exact)
 
 
 def exact_nanoseconds(texts: Iterable[msgspec.Raw]) -> NDArray[np.int64]:
@@ -113,5 +113,5 @@ def exact_nanoseconds(texts: Iterable[msgspec.Raw]) -> NDArray[np.int64]:
 def _exact(text: str) -> int:
     us = Decimal(text)
     if us.is_nan():
-        return MISSING
+        return MISSING_NS
     return int((min(max(us, -LONGEST), LONGEST) * 1000).to_integral_value())

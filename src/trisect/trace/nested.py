@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trisect.trace.columns import Column, Columns, Mask
-from trisect.trace.events import MISSING
+from trisect.trace.columns import Column, GrowingColumns, Mask
+from trisect.trace.events import MISSING_NS
 
 
 def calls_inside(calls_ns: Column, start_ns: Column, end_ns: Column) -> Column:
@@ -28,13 +28,13 @@ def absorption(start_ns: Column, dur_ns: Column, thread: Column, c10d: Mask) -> 
         start, end = start_ns[own], end_ns[own]
         plain = ~c10d[own] & (calls_inside(start[c10d[own]], start, end) == 0)
         absorbing[own] = stands = plain & (end < start[-1])
-        latest = np.maximum.accumulate(np.where(stands, end, MISSING))
+        latest = np.maximum.accumulate(np.where(stands, end, MISSING_NS))
         inside = ~c10d[own][1:] & (dur_ns[own][1:] >= 0) & (end[1:] <= latest[:-1])
         absorbed[own[1:]] = inside
     return absorbing, absorbed
 
 
-def absorbed_too_soon(host: Columns) -> bool:
+def absorbed_too_soon(host: GrowingColumns) -> bool:
     """Whether an operator that stands for others turned out to call torch.distributed, so that they count."""
     thread, c10d, start_ns = (host[name] for name in ("thread", "c10d", "start_ns"))
     end_ns, absorbing = start_ns + host["dur_ns"], host["absorbed"] == 1

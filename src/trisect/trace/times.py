@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trisect.errors import TrisectError
-from trisect.trace.timeline import Column, Mark, Timeline
+from trisect.trace.recording import Annotation, Column, Recording
 
 LONGEST_EVENT_NS = 30 * 24 * 3600 * 1_000_000_000
 """Thirty days: what lasts longer is an overflow."""
@@ -22,7 +22,7 @@ LONGEST_EVENT_NS = 30 * 24 * 3600 * 1_000_000_000
 ROUNDING_NS = 1_000
 """Older traces hold whole microseconds, in which two kernels of a stream may seem to overlap by one."""
 
-Refuse = Callable[[str, Mark | None], TrisectError]
+Refuse = Callable[[str, Annotation | None], TrisectError]
 """Makes the error for a reason and the event it concerns, if it is one event."""
 
 
@@ -46,7 +46,7 @@ class Launches:
     kernel: Column
 
 
-def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -> Device:
+def device_activity(timeline: Recording, repairs: Counter[str], refuse: Refuse) -> Device:
     """Device activity without duplicates and with possible durations.
 
     Raises:
@@ -70,7 +70,7 @@ def device_activity(timeline: Timeline, repairs: Counter[str], refuse: Refuse) -
     return Device(start_ns[order], end_ns, columns["correlation"][order], columns["kernel"][order])
 
 
-def _possible_ends(timeline: Timeline, order: Column, repairs: Counter[str], refuse: Refuse) -> Column:
+def _possible_ends(timeline: Recording, order: Column, repairs: Counter[str], refuse: Refuse) -> Column:
     stream, start_ns, dur_ns = (timeline.device[name][order] for name in ("stream", "start_ns", "dur_ns"))
     for at in order[(dur_ns < 0) & (timeline.device["kernel"][order] >= 0)][:1]:
         kernel = timeline.communication[timeline.device["kernel"][at]]
@@ -86,7 +86,7 @@ def _possible_ends(timeline: Timeline, order: Column, repairs: Counter[str], ref
     return end_ns
 
 
-def host_operations(timeline: Timeline, repairs: Counter[str]) -> tuple[Column, Column, Column, Column]:
+def host_operations(timeline: Recording, repairs: Counter[str]) -> tuple[Column, Column, Column, Column]:
     """Operators of the host that have a time: start_ns, end_ns, thread, c10d. An impossible duration becomes 0."""
     columns = timeline.host
     timed = columns["start_ns"] != 0
@@ -96,7 +96,7 @@ def host_operations(timeline: Timeline, repairs: Counter[str]) -> tuple[Column, 
     return start_ns, start_ns + np.where(possible, dur_ns, 0), thread, c10d
 
 
-def timed_launches(timeline: Timeline, repairs: Counter[str]) -> Launches:
+def timed_launches(timeline: Recording, repairs: Counter[str]) -> Launches:
     """The launches that have a time."""
     columns = timeline.launches
     timed: Any = columns["start_ns"] != 0
@@ -107,8 +107,8 @@ def timed_launches(timeline: Timeline, repairs: Counter[str]) -> Launches:
 
 
 def usable_marks(
-    timeline: Timeline, wanted: Callable[[str], bool], repairs: Counter[str], refuse: Refuse
-) -> list[Mark]:
+    timeline: Recording, wanted: Callable[[str], bool], repairs: Counter[str], refuse: Refuse
+) -> list[Annotation]:
     """The annotations of wanted names by start, without duplicates.
 
     Raises:
@@ -125,17 +125,17 @@ def usable_marks(
     return sorted(unique.values(), key=lambda mark: (mark.start_ns, mark.end_ns))
 
 
-def _recorded_within(timeline: Timeline, mark: Mark) -> bool:
+def _recorded_within(timeline: Recording, mark: Annotation) -> bool:
     """Whether anything starts after `mark` does and before it ends, as in a trace whose times start at zero."""
     columns = [kind["start_ns"] for kind in (timeline.device, timeline.launches, timeline.host)]
     columns.append(np.array([other.start_ns for other in timeline.marks], np.int64))
     return any(((start_ns > mark.start_ns) & (start_ns < mark.end_ns)).any() for start_ns in columns)
 
 
-def one_at_a_time(marks: list[Mark], repairs: Counter[str]) -> list[Mark]:
+def one_at_a_time(marks: list[Annotation], repairs: Counter[str]) -> list[Annotation]:
     """Collectives of the host, by start, with none lasting into the next of its thread."""
     following: dict[int, int] = {}
-    cut: list[Mark] = []
+    cut: list[Annotation] = []
     for mark in reversed(marks):
         next_ns = following.get(mark.thread, mark.end_ns)
         following[mark.thread] = mark.start_ns

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from trisect.trace.collectives import is_enqueue, is_host_collective
+from trisect.trace.collective_names import is_enqueue, is_host_collective
 from trisect.trace.intervals import containing
-from trisect.trace.timeline import NAMES, Column, Mark, Timeline
+from trisect.trace.recording import NAMES, Annotation, Column, Recording
 from trisect.trace.times import ROUNDING_NS, Refuse, usable_marks
 
 WHOLE_ITERATION = "iteration"
@@ -47,7 +47,7 @@ def is_measured(sections: Sequence[str] | None, iteration: Callable[[str], bool]
     return lambda text: text in names or iteration(text) or is_host_collective(text) or is_enqueue(text)
 
 
-def find_iterations(timeline: Timeline, name: str, first: int, repairs: Counter[str], refuse: Refuse) -> Windows:
+def find_iterations(timeline: Recording, name: str, first: int, repairs: Counter[str], refuse: Refuse) -> Windows:
     """The annotations `name#k`, or those named exactly `name`, numbered by order from `first` on.
 
     Raises:
@@ -68,7 +68,7 @@ def find_iterations(timeline: Timeline, name: str, first: int, repairs: Counter[
 
 
 def find_sections(
-    timeline: Timeline, iterations: Windows, names: Sequence[str] | None, repairs: Counter[str], refuse: Refuse
+    timeline: Recording, iterations: Windows, names: Sequence[str] | None, repairs: Counter[str], refuse: Refuse
 ) -> Windows:
     """The section annotations that start within an iteration; without names, the iterations themselves.
 
@@ -90,7 +90,7 @@ def _numbered(name: str) -> re.Pattern[str]:
     return re.compile(re.escape(name) + r"#(\d{1,18})")
 
 
-def _windows(marks: list[Mark], numbers: list[int], refuse: Refuse) -> Windows:
+def _windows(marks: list[Annotation], numbers: list[int], refuse: Refuse) -> Windows:
     start_ns = np.array([mark.start_ns for mark in marks], np.int64)
     end_ns = np.array([mark.end_ns for mark in marks], np.int64)
     for mark, following in pairwise(marks):
@@ -100,7 +100,7 @@ def _windows(marks: list[Mark], numbers: list[int], refuse: Refuse) -> Windows:
     return Windows([mark.name for mark in marks], numbers, start_ns, end_ns, marks[0].thread if marks else -1)
 
 
-def some_names(timeline: Timeline) -> str:
+def some_names(timeline: Recording) -> str:
     """Names of annotations, for an error that did not find the one it sought."""
     seen = list(timeline.names)
     return ", ".join(seen[:NAMES]) + (", ..." if len(seen) > NAMES else "") if seen else "no annotations at all"

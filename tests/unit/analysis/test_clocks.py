@@ -6,7 +6,7 @@ import pytest
 from known import MS, job_of, trace_of
 
 from trisect.analysis import clocks, pairing, waits
-from trisect.trace.truth import Exchange, Job, Section
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 
 MANY = [(3, 5, 4)] * 20
 
@@ -44,8 +44,10 @@ def scattered(rows, rng, sigma_ns):
 
 
 def test_the_place_with_the_tightest_ends_is_used():
-    exchanges = (Exchange(3 * MS, MS), Exchange(3 * MS, MS, payload_bytes=8))
-    rows, _ = pairing.pair(trace_of(Job(3, ((Section("s", exchanges),),) * 20, offset_ns=(0, 500, 0))).collectives, 3)
+    exchanges = (SyntheticExchange(3 * MS, MS), SyntheticExchange(3 * MS, MS, payload_bytes=8))
+    rows, _ = pairing.pair(
+        trace_of(SyntheticJob(3, ((SyntheticSection("s", exchanges),),) * 20, offset_ns=(0, 500, 0))).collectives, 3
+    )
     rng = np.random.default_rng(0)
     loose = pd.concat([scattered(part, rng, 1e5 if size == 4096 else 10) for size, part in rows.groupby("bytes")])
     found = clocks.align(loose, 3)

@@ -8,11 +8,11 @@ from known import MS, job_of, trace_of
 
 from trisect.analysis import pairing
 from trisect.errors import TrisectError
-from trisect.tables import OUTSIDE
-from trisect.trace.truth import Exchange, Job, Section
+from trisect.results.tables import OUTSIDE
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 
-TWO = (Exchange((1 * MS, 2 * MS, 1 * MS), MS, payload_bytes=8), Exchange(MS, MS, payload_bytes=400))
-JOB = Job(3, ((Section("s", TWO),),) * 3)
+TWO = (SyntheticExchange((1 * MS, 2 * MS, 1 * MS), MS, payload_bytes=8), SyntheticExchange(MS, MS, payload_bytes=400))
+JOB = SyntheticJob(3, ((SyntheticSection("s", TWO),),) * 3)
 
 
 def collectives(job=JOB):

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from known import MS, job_of, trace_of
 
-from trisect.analysis import decompose
+from trisect.analysis.decomposition import decompose
 from trisect.analysis.timeline import COMPUTE, PIECES, SPANS, TRANSFER, WAIT, timeline
 from trisect.errors import TrisectError
-from trisect.trace.truth import Exchange, Job, Section
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 
 
 def shape(found, iteration, rank):
@@ -41,11 +41,11 @@ def test_the_slowest_and_the_middle_of_the_others():
 
 def test_lengths_are_those_of_the_decomposition():
     exchanges = (
-        Exchange((2 * MS, 5 * MS, 3 * MS), 4 * MS, hidden_ns=1 * MS),
-        Exchange((4 * MS, 1 * MS, 2 * MS), 2 * MS, payload_bytes=8),
+        SyntheticExchange((2 * MS, 5 * MS, 3 * MS), 4 * MS, hidden_ns=1 * MS),
+        SyntheticExchange((4 * MS, 1 * MS, 2 * MS), 2 * MS, payload_bytes=8),
     )
-    section = Section("s", exchanges, late_ns=(0, MS, 0), tail_ns=(MS, 0, 2 * MS))
-    trace = trace_of(Job(3, ((section, Section("t", ())),) * 3, offset_ns=(0, 7 * MS, -5 * MS)))
+    section = SyntheticSection("s", exchanges, late_ns=(0, MS, 0), tail_ns=(MS, 0, 2 * MS))
+    trace = trace_of(SyntheticJob(3, ((section, SyntheticSection("t", ())),) * 3, offset_ns=(0, 7 * MS, -5 * MS)))
     found = timeline(trace)
     took = found.pieces.assign(took=found.pieces["end_s"] - found.pieces["start_s"])
     took = took.groupby(["iteration", "rank", "section", "kind"])["took"].sum().unstack(fill_value=0)
@@ -64,7 +64,7 @@ def test_pieces_fill_their_sections_and_never_overlap():
 
 
 def test_one_rank_needs_no_clock_and_several_need_a_collective():
-    alone = timeline(trace_of(Job(1, ((Section("s", (), tail_ns=3 * MS),),))))
+    alone = timeline(trace_of(SyntheticJob(1, ((SyntheticSection("s", (), tail_ns=3 * MS),),))))
     assert shape(alone, 3, 0) == [(COMPUTE, 0, 3)]
     assert np.isnan(alone.residual_s)
     trace = trace_of(job_of((3, 5)))

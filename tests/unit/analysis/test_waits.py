@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from known import MS, job_of, trace_of
 
-from trisect.analysis import decompose, pairing, waits
-from trisect.trace.truth import Exchange, Job, Section
+from trisect.analysis import pairing, waits
+from trisect.analysis.decomposition import decompose
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 
 
 def causes(job):
@@ -24,26 +25,31 @@ def test_another_rank_late_each_time_is_jitter():
 
 
 def test_same_work_after_another_start_is_late_start():
-    section = Section("s", (Exchange(3 * MS, MS),), late_ns=(0, 4 * MS))
-    assert causes(Job(2, ((section,),) * 2, barrier_ns=MS)) == pytest.approx([0, 0, 2, 2], abs=1e-9)
+    section = SyntheticSection("s", (SyntheticExchange(3 * MS, MS),), late_ns=(0, 4 * MS))
+    assert causes(SyntheticJob(2, ((section,),) * 2, barrier_ns=MS)) == pytest.approx([0, 0, 2, 2], abs=1e-9)
 
 
 def test_late_start_that_less_work_makes_up_for_is_negative():
-    section = Section("s", (Exchange((5 * MS, 1 * MS), MS),), late_ns=(0, 4 * MS))
-    assert causes(Job(2, ((section,),) * 2, barrier_ns=MS)) == pytest.approx([2, 0, -2, 0], abs=1e-9)
+    section = SyntheticSection("s", (SyntheticExchange((5 * MS, 1 * MS), MS),), late_ns=(0, 4 * MS))
+    assert causes(SyntheticJob(2, ((section,),) * 2, barrier_ns=MS)) == pytest.approx([2, 0, -2, 0], abs=1e-9)
 
 
 def test_all_three_at_once():
     # c: rank 0 has 2 then 6 ms, rank 1 has 8 then 6 ms: means 4 and 7, mean 5.5, maxima 8 and 6.
     # Rank 1 starts 2 ms late: arrivals 2 and 10, then 6 and 8 ms: waits 8 and 2 on rank 0, mean over ranks 2.5.
-    sections = [Section("s", (Exchange((a * MS, b * MS), MS),), late_ns=(0, 2 * MS)) for a, b in ((2, 8), (6, 6))]
-    job = Job(2, tuple((section,) for section in sections), barrier_ns=MS)
+    sections = [
+        SyntheticSection("s", (SyntheticExchange((a * MS, b * MS), MS),), late_ns=(0, 2 * MS))
+        for a, b in ((2, 8), (6, 6))
+    ]
+    job = SyntheticJob(2, tuple((section,) for section in sections), barrier_ns=MS)
     assert causes(job) == pytest.approx([1.5, 0, 1, 2.5], abs=1e-9)
 
 
 def test_hidden_communication_is_no_wait():
     # Both collectives last 3 ms, 2 of them under compute on both ranks; rank 1 arrives 1 ms later.
-    trace = trace_of(Job(2, ((Section("s", (Exchange((1 * MS, 2 * MS), 3 * MS, hidden_ns=2 * MS),)),),)))
+    trace = trace_of(
+        SyntheticJob(2, ((SyntheticSection("s", (SyntheticExchange((1 * MS, 2 * MS), 3 * MS, hidden_ns=2 * MS),)),),))
+    )
     exposed = waits.expose(pairing.pair(trace.collectives, 2)[0], trace.sections).set_index("rank")
     assert list(exposed["exposed_ns"]) == [2 * MS, 1 * MS]
     assert list(exposed["transfer_ns"]) == [MS, MS]
@@ -51,15 +57,18 @@ def test_hidden_communication_is_no_wait():
 
 
 def test_c_counts_from_the_end_of_the_collective_before():
-    exchanges = (Exchange((1 * MS, 5 * MS), 1 * MS), Exchange((5 * MS, 1 * MS), 2 * MS, payload_bytes=8))
-    trace = trace_of(Job(2, ((Section("s", exchanges),),)))
+    exchanges = (
+        SyntheticExchange((1 * MS, 5 * MS), 1 * MS),
+        SyntheticExchange((5 * MS, 1 * MS), 2 * MS, payload_bytes=8),
+    )
+    trace = trace_of(SyntheticJob(2, ((SyntheticSection("s", exchanges),),)))
     exposed = waits.expose(pairing.pair(trace.collectives, 2)[0], trace.sections)
     assert list(exposed.sort_values(["rank", "start_ns"])["c_ns"]) == [1 * MS, 5 * MS, 5 * MS, 1 * MS]
 
 
 def test_c_counts_from_the_latest_end_where_collectives_overlap():
-    exchanges = tuple(Exchange(2 * MS, MS, payload_bytes=size) for size in (400, 8, 4))
-    trace = trace_of(Job(1, ((Section("s", exchanges),),)))
+    exchanges = tuple(SyntheticExchange(2 * MS, MS, payload_bytes=size) for size in (400, 8, 4))
+    trace = trace_of(SyntheticJob(1, ((SyntheticSection("s", exchanges),),)))
     start = trace.sections["start_ns"][0]
     ends = [10, 5, 14]  # the second runs from 3 to 5 ms, all of it under the first
     trace = replace(

@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from trisect import launch
-from trisect.layout import RunLayout
-from trisect.settings import Machine
+from trisect.config.machine import Machine
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import RunLayout
 
 TESTS = Path(__file__).parents[2]
 
@@ -58,8 +59,8 @@ def run(machine: Machine, layout: RunLayout, standins: None, no_process_left: No
 
     def launch_it(ranks: int = 3, target: str = "standins:act", on: Machine = machine, **orders: object) -> list[str]:
         said: list[str] = []
-        job = launch.Job(f"standin gpus-{ranks}", target, json.dumps(orders), ranks, 2)
-        launch.run(job, on, layout, said.append)
+        job = Job(f"standin gpus-{ranks}", target, json.dumps(orders), ranks, 2)
+        run_job(job, on, layout, said.append)
         return said
 
     return launch_it

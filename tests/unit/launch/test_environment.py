@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from trisect.config.machine import Machine
 from trisect.launch.environment import clean, cleaned, of_rank
 from trisect.launch.job import Attempt
-from trisect.launch.place import Place, Rendezvous, cores_of_rank, device_of
-from trisect.settings import Machine
+from trisect.launch.placement import Placement, Rendezvous, cores_of_rank, device_of
 
 LEAKED = {
     "SLURM_CPU_BIND": "quiet,mask_cpu:0x1",
@@ -31,11 +31,11 @@ LEAKED = {
 }
 KEPT = {"SLURM_CONF": "/etc/slurm/other.conf", "PATH": "/bin", "PYTHONPATH": "/x", "NCCL_IB_HCA": "mlx5"}
 
-PLACE = Place(6, 8, 2, 4, 1, "node2", "node1", "17", 0)
+PLACE = Placement(6, 8, 2, 4, 1, "node2", "node1", "17", 0)
 
 
-def place(**changes: int) -> Place:
-    return Place(**(PLACE.__dict__ | changes))
+def place(**changes: int) -> Placement:
+    return Placement(**(PLACE.__dict__ | changes))
 
 
 def test_what_leaks_is_dropped_and_the_rest_is_kept() -> None:

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from submitit.slurm.slurm import _make_sbatch_string
 
-from trisect.launch import Job
+from trisect.config.machine import Machine
+from trisect.launch.job import Job
 from trisect.launch.submission import parameters
-from trisect.settings import Machine
 
 V100 = Path(__file__).parents[3] / "config" / "machines" / "v100.yaml"
 
@@ -45,7 +45,7 @@ SRUN = (
 )
 def test_header(n: int, nodes: int, per_node: int) -> None:
     machine = Machine.model_validate(yaml.safe_load(V100.read_text()))
-    job = Job(f"inference_2d gpus-{n}", "trisect.bench.worker:work", "{}", n, 10)
+    job = Job(f"inference_2d gpus-{n}", "trisect.worker.run_worker:work", "{}", n, 10)
     script = _make_sbatch_string("COMMAND", "/results/jobs", **parameters(job, machine, "trisect:token"))
     assert (
         re.findall("^#SBATCH.*", script, re.MULTILINE)

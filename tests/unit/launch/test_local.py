@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from trisect import launch
+from trisect.config.machine import Machine
 from trisect.errors import TrisectError
-from trisect.layout import RunLayout
-from trisect.lock import locked
-from trisect.settings import Machine
+from trisect.host import locked
+from trisect.launch.job import Job
+from trisect.launch.run_job import run_job
+from trisect.results.layout import RunLayout
 
 Run = Callable[..., list[str]]
 HERE = Path(__file__)
@@ -98,9 +99,9 @@ def test_a_second_launcher_of_the_same_run_is_refused(run: Run, layout: RunLayou
 
 
 def test_a_results_folder_that_slurm_would_misread(machine: Machine, tmp_path: Path) -> None:
-    job = launch.Job("x gpus-1", "standins:act", "{}", 1, 1)
+    job = Job("x gpus-1", "standins:act", "{}", 1, 1)
     with pytest.raises(TrisectError, match="has a % or a backslash in it"):
-        launch.run(job, machine, RunLayout(tmp_path / "100%"), print)
+        run_job(job, machine, RunLayout(tmp_path / "100%"), print)
 
 
 def test_topology_and_nccl_logs_are_kept(
@@ -121,9 +122,9 @@ def test_topology_and_nccl_logs_are_kept(
 
 def test_jobs_at_once_do_not_clash(standins: None, no_process_left: None, machine: Machine, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from trisect import launch; from trisect.settings import Machine;"
-        "from trisect.layout import RunLayout;"
-        "launch.run(launch.Job(sys.argv[1], 'standins:meet', '{\"mark\": \"%s\"}' % sys.argv[1], 3, 1),"
+        "import sys; from pathlib import Path; from trisect.launch.job import Job; from trisect.launch.run_job import run_job;"
+        "from trisect.config.machine import Machine; from trisect.results.layout import RunLayout;"
+        "run_job(Job(sys.argv[1], 'standins:meet', '{\"mark\": \"%s\"}' % sys.argv[1], 3, 1),"
         " Machine.model_validate_json(sys.argv[2]), RunLayout(Path(sys.argv[3]) / sys.argv[1]), print)"
     )
     arguments = [sys.executable, "-c", code]

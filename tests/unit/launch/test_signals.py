@@ -6,11 +6,11 @@ import os
 import signal
 import time
 
-from trisect.launch.signals import Bell
+from trisect.launch.signals import SignalWaiter
 
 
 def test_a_signal_ends_the_wait_and_is_told() -> None:
-    with Bell([signal.SIGTERM, signal.SIGHUP]) as bell:
+    with SignalWaiter([signal.SIGTERM, signal.SIGHUP]) as bell:
         os.kill(os.getpid(), signal.SIGTERM)
         begin = time.monotonic()
         assert bell.wait(10) == {signal.SIGTERM}
@@ -21,7 +21,7 @@ def test_a_signal_ends_the_wait_and_is_told() -> None:
 def test_a_signal_that_was_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Bell([signal.SIGHUP]) as bell:
+        with SignalWaiter([signal.SIGHUP]) as bell:
             os.kill(os.getpid(), signal.SIGHUP)
             assert bell.wait(0.05) == set()
     finally:
@@ -30,6 +30,6 @@ def test_a_signal_that_was_ignored_stays_ignored() -> None:
 
 def test_handlers_are_as_before() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with Bell([signal.SIGTERM]):
+    with SignalWaiter([signal.SIGTERM]):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before

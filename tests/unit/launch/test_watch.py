@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from trisect.config.machine import Machine
 from trisect.errors import TrisectError
-from trisect.launch import Job, queue, slurm, watch
-from trisect.launch.job import Attempt
-from trisect.launch.launch import Launch
+from trisect.launch import slurm, slurm_client, watch
+from trisect.launch.job import Attempt, Job
 from trisect.launch.outcome import Outcome, Status
-from trisect.launch.queue import SlurmState
+from trisect.launch.session import Launch
+from trisect.launch.slurm_client import SlurmState
 from trisect.launch.submission import Submission
 from trisect.launch.watch import Watch
-from trisect.layout import RunLayout
-from trisect.settings import Machine
+from trisect.results.layout import RunLayout
 
 JOB = Job("inference_2d gpus-2", "m:f", "{}", 2, 5)
 PENDING = SlurmState("PENDING", "Resources", restarts=0)
@@ -83,7 +83,7 @@ class Played:
             state = next(script)
             return state() if callable(state) else state
 
-        self.monkeypatch.setattr(queue, "state_of", next_state)
+        self.monkeypatch.setattr(slurm_client, "state_of", next_state)
 
     def follow(self) -> Attempt:
         return Watch(self.launch, self.submission).until_over()

@@ -14,8 +14,8 @@ import pytest
 from known import MS, job_of, trace_of
 
 from trisect.analysis.timeline import Timeline, timeline
-from trisect.report import chrome_trace
-from trisect.report import timeline as drawing
+from trisect.report import perfetto
+from trisect.report.figures import timeline_drawing as drawing
 
 ARRIVALS = ((3, 5, 4), (4, 4, 9), (2, 8, 8), (6, 6, 6))
 
@@ -28,7 +28,7 @@ def _found() -> Timeline:
 @pytest.fixture(scope="module", name="content")
 def _content(found: Timeline, tmp_path_factory: pytest.TempPathFactory) -> dict:
     path = tmp_path_factory.mktemp("timeline") / "timeline.json.gz"
-    chrome_trace.write(found, path, experiment="inference_2d", ranks=3)
+    perfetto.write(found, path, experiment="inference_2d", ranks=3)
     assert [file.name for file in path.parent.iterdir()] == ["timeline.json.gz"]
     return json.loads(gzip.decompress(path.read_bytes()))
 
@@ -101,13 +101,13 @@ def test_a_wait_is_coloured_by_its_share_of_the_section(content: dict) -> None:
     assert colour == "terrible"  # 5 of 10 ms
     assert about == {"collective": "all_reduce", "payload_bytes": 4096, "share_of_section": "50 %"}
     small = timeline(trace_of(job_of((100, 102), (100, 100.5))))
-    waits = [event for event in chrome_trace.events(small) if event.get("cat") == "wait"]
+    waits = [event for event in perfetto.events(small) if event.get("cat") == "wait"]
     assert [event["cname"] for event in waits] == ["bad", "good"]
 
 
 def test_the_same_timeline_gives_the_same_bytes(found: Timeline, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        chrome_trace.write(found, tmp_path / f"{name}.json.gz")
+        perfetto.write(found, tmp_path / f"{name}.json.gz")
     assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
     assert drawing.draw(found, "e", 3) == drawing.draw(found, "e", 3)
 

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from trisect.errors import TrisectError
-from trisect.report import figures, style
 from trisect.report.catalogue import CATALOGUE, drawn_from
-from trisect.tables import TOTAL
+from trisect.report.figures import scaling_figures, style
+from trisect.results.tables import TOTAL
 
 REPO = Path(__file__).parents[3]
 
@@ -54,7 +54,7 @@ def of(scaling: pd.DataFrame, experiment: str, section: str | None = None) -> pd
     "column", ["load_balance", "comm_efficiency", "transfer_efficiency", "serialization_efficiency"]
 )
 def test_efficiency_figures_draw_every_section_and_the_total(cluster: pd.DataFrame, column: str) -> None:
-    figure = figures.DRAW[column](cluster)
+    figure = scaling_figures.DRAW[column](cluster)
     rows = of(cluster, "inference_2d")
     axes = panel(figure, "inference_2d")
     assert set(marks(axes)) == set(zip(rows["gpus"].astype(float), rows[column], strict=True))
@@ -66,11 +66,11 @@ def test_efficiency_figures_draw_every_section_and_the_total(cluster: pd.DataFra
 
 def test_an_efficiency_above_one_is_not_cut_off(cluster: pd.DataFrame) -> None:
     more = cluster.assign(serialization_efficiency_hi=1.3)
-    assert figures.serialization_efficiency(more).axes[0].get_ylim()[1] > 1.3
+    assert scaling_figures.serialization_efficiency(more).axes[0].get_ylim()[1] > 1.3
 
 
 def test_cost_bars_are_parts_that_add_up_to_cost(cluster: pd.DataFrame) -> None:
-    figure = figures.cost(cluster)
+    figure = scaling_figures.cost(cluster)
     bars = panel(figure, "training_3d").patches
     total = of(cluster, "training_3d", TOTAL)
     assert len(bars) == 3 * len(total)
@@ -83,7 +83,7 @@ def test_cost_bars_are_parts_that_add_up_to_cost(cluster: pd.DataFrame) -> None:
 
 
 def test_times_are_seconds_on_log_axes_with_3d_dashed(cluster: pd.DataFrame) -> None:
-    figure = figures.times(cluster)
+    figure = scaling_figures.times(cluster)
     axes = panel(figure, "compute")
     rows = cluster[cluster["experiment"].str.startswith("inference") & (cluster["section"] != TOTAL)]
     assert set(marks(axes)) == set(zip(rows["gpus"].astype(float), rows["compute_s"], strict=True))
@@ -94,14 +94,14 @@ def test_times_are_seconds_on_log_axes_with_3d_dashed(cluster: pd.DataFrame) -> 
 
 
 def test_a_zero_is_left_off_the_log_axis_and_said(laptop: pd.DataFrame) -> None:
-    axes = panel(figures.times(laptop), "wait")
+    axes = panel(scaling_figures.times(laptop), "wait")
     assert not any(x == 1 for x, _ in marks(axes))
     assert axes.get_title(loc="right") == "zero at 1 GPU: not drawn"
 
 
 def test_an_interval_that_reaches_zero_stays_on_the_log_axis(laptop: pd.DataFrame) -> None:
     changed = laptop.assign(wait_s_lo=0.0)
-    axes = panel(figures.times(changed), "wait")
+    axes = panel(scaling_figures.times(changed), "wait")
     assert intervals(axes)
     assert all(0 < low < high for _, low, high in intervals(axes))
 
@@ -114,23 +114,23 @@ def test_compute_and_transfer_meet(transfer: tuple[float, ...], meet: float | No
     """Compute is 1/n; a constant transfer of 0.2 meets it at 5 GPUs, exactly so on logarithmic axes."""
     counts = (1, 2, 4, 8)
     total = pd.DataFrame({"gpus": counts, "compute_max_s": [1 / n for n in counts], "transfer_s": transfer})
-    assert figures.meeting(total) == (None if meet is None else pytest.approx(meet))
+    assert scaling_figures.meeting(total) == (None if meet is None else pytest.approx(meet))
 
 
 def test_the_published_race_is_not_yet_over(cluster: pd.DataFrame) -> None:
     """In 2D inference, compute of the slowest rank is just above transfer at 64; oversubscribed points do not count."""
-    axes = panel(figures.crossing(cluster), "inference_2d")
+    axes = panel(scaling_figures.crossing(cluster), "inference_2d")
     assert axes.get_title(loc="right") == "do not meet"
     total = of(cluster, "inference_2d", TOTAL)
     assert {(64.0, total["compute_max_s"].iloc[-1]), (64.0, total["transfer_s"].iloc[-1])} <= set(marks(axes))
     slow = cluster.assign(transfer_s=cluster["transfer_s"].where(cluster["gpus"] < 64, 9.0))
-    assert panel(figures.crossing(slow), "inference_2d").get_title(loc="right").startswith("meet at ")
+    assert panel(scaling_figures.crossing(slow), "inference_2d").get_title(loc="right").startswith("meet at ")
     shared = slow.assign(oversubscribed=slow["gpus"] == 64)
-    assert panel(figures.crossing(shared), "inference_2d").get_title(loc="right") == "do not meet"
+    assert panel(scaling_figures.crossing(shared), "inference_2d").get_title(loc="right") == "do not meet"
 
 
 def test_wait_ratio_divides_wait_by_compute_with_outer_bounds(laptop: pd.DataFrame) -> None:
-    axes = panel(figures.wait_ratio(laptop), "inference_2d")
+    axes = panel(scaling_figures.wait_ratio(laptop), "inference_2d")
     row = of(laptop, "inference_2d", "denoiser").set_index("gpus").loc[2]
     assert (2.0, row["wait_s"] / row["compute_s"]) in marks(axes)
     assert row["wait_s"] / row["compute_s"] == pytest.approx(0.1)  # 0.02 s over 0.2 s
@@ -140,7 +140,7 @@ def test_wait_ratio_divides_wait_by_compute_with_outer_bounds(laptop: pd.DataFra
 
 @pytest.mark.parametrize("section", ["gradient", "denoiser"])
 def test_wait_causes_of_each_section_add_up_to_its_wait(laptop: pd.DataFrame, section: str) -> None:
-    axes = panel(figures.wait_causes(laptop), f"inference_2d\n{section}")
+    axes = panel(scaling_figures.wait_causes(laptop), f"inference_2d\n{section}")
     rows = of(laptop, "inference_2d", section)
     tops = {bar.get_x() + bar.get_width() / 2: bar.get_y() + bar.get_height() for bar in axes.patches}
     assert list(tops.values()) == pytest.approx(list(rows["wait_s"] / rows["compute_s"]))
@@ -148,14 +148,14 @@ def test_wait_causes_of_each_section_add_up_to_its_wait(laptop: pd.DataFrame, se
 
 def test_unknown_causes_are_not_drawn(laptop: pd.DataFrame) -> None:
     unknown = laptop.assign(wait_imbalance_s=math.nan, wait_jitter_s=math.nan, wait_late_start_s=math.nan)
-    assert not any(axes.patches for axes in figures.wait_causes(unknown).axes)
+    assert not any(axes.patches for axes in scaling_figures.wait_causes(unknown).axes)
 
 
 @pytest.mark.parametrize("name", drawn_from("scaling"))
 def test_oversubscribed_points_are_hollow_and_the_legend_says_so(
     name: str, laptop: pd.DataFrame, cluster: pd.DataFrame
 ) -> None:
-    figure = figures.DRAW[name](laptop)
+    figure = scaling_figures.DRAW[name](laptop)
     assert "hollow: oversubscribed, more ranks than cores" in legend_labels(figure)
     hollow = {x: value for axes in figure.axes for (x, _), value in marks(axes).items()}
     if hollow:
@@ -164,26 +164,26 @@ def test_oversubscribed_points_are_hollow_and_the_legend_says_so(
         for bar in axes.patches:
             at_four = bar.get_x() + bar.get_width() / 2 == pytest.approx(2)  # the third bar
             assert (matplotlib.colors.to_hex(bar.get_facecolor()) == "#ffffff") == at_four
-    assert not any("oversubscribed" in label for label in legend_labels(figures.DRAW[name](cluster)))
+    assert not any("oversubscribed" in label for label in legend_labels(scaling_figures.DRAW[name](cluster)))
 
 
 @pytest.mark.parametrize("name", drawn_from("scaling"))
 def test_no_interval_is_drawn_where_there_is_none(name: str, laptop: pd.DataFrame) -> None:
     bounds = [column for column in laptop if column.endswith(("_lo", "_hi"))]
-    figure = figures.DRAW[name](laptop.assign(**dict.fromkeys(bounds, math.nan)))
+    figure = scaling_figures.DRAW[name](laptop.assign(**dict.fromkeys(bounds, math.nan)))
     assert not any(intervals(axes) for axes in figure.axes)
 
 
 @pytest.mark.parametrize("name", drawn_from("scaling"))
 def test_one_experiment_at_one_count_is_drawn(name: str, laptop: pd.DataFrame) -> None:
     one = of(laptop, "inference_2d")
-    assert figures.draw(name, one[one["gpus"] == 1]).endswith("</svg>\n")
+    assert scaling_figures.draw(name, one[one["gpus"] == 1]).endswith("</svg>\n")
 
 
 def test_the_same_table_gives_the_same_bytes(laptop: pd.DataFrame, drawings: dict[str, str], tmp_path: Path) -> None:
     for name in drawn_from("scaling"):
         drawing = drawings[name]
-        figures.save(name, laptop.copy(), tmp_path / f"{name}.svg")
+        scaling_figures.save(name, laptop.copy(), tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").read_text() == drawing
     assert not list(tmp_path.glob("*.partial"))
 
@@ -204,12 +204,12 @@ def test_svg_has_real_text_and_values_on_hover(drawings: dict[str, str]) -> None
 def test_on_cpu_every_axis_and_value_says_ranks(laptop: pd.DataFrame) -> None:
     for name, drawing in fabricated.drawings(laptop, "rank").items():
         assert "GPU" not in drawing, name
-    root = ElementTree.fromstring(figures.draw("cost", laptop, "rank"))
+    root = ElementTree.fromstring(scaling_figures.draw("cost", laptop, "rank"))
     assert {"ranks", "rank-seconds, relative"} <= {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
 def test_of_many_counts_some_are_named_the_largest_among_them(cluster: pd.DataFrame) -> None:
-    axes = figures.DRAW["predicted"](fabricated.prediction(cluster)).axes[0]
+    axes = scaling_figures.DRAW["predicted"](fabricated.prediction(cluster)).axes[0]
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert len(labels) == 11
     assert [label for label in labels if label] == ["1", "4", "16", "64", "256", "1024"]
@@ -217,7 +217,7 @@ def test_of_many_counts_some_are_named_the_largest_among_them(cluster: pd.DataFr
 
 def test_names_are_text_not_markup(laptop: pd.DataFrame) -> None:
     name = '<b>"$x^2$" & co</b>'
-    svg = figures.draw("cost", of(laptop, "inference_2d").assign(experiment=name))
+    svg = scaling_figures.draw("cost", of(laptop, "inference_2d").assign(experiment=name))
     root = ElementTree.fromstring(svg)
     assert name in {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
     assert name in {group.get("data-experiment") for group in root.iter("{http://www.w3.org/2000/svg}g")}
@@ -226,7 +226,7 @@ def test_names_are_text_not_markup(laptop: pd.DataFrame) -> None:
 def test_sections_differ_in_grey_too() -> None:
     looks = style.section_looks(fabricated.cluster_scaling())
     assert len({look.marker for look in looks.values()}) == len(looks)
-    luminance = [sum(matplotlib.colors.to_rgb(look.colour)) for look in style.PARTS.values()]
+    luminance = [sum(matplotlib.colors.to_rgb(look.colour)) for look in style.PART_LOOKS.values()]
     assert luminance == sorted(luminance)
     assert min(later - before for before, later in pairwise(luminance)) > 0.5
 
@@ -234,24 +234,24 @@ def test_sections_differ_in_grey_too() -> None:
 def test_every_figure_has_its_caption_and_no_other_is_there() -> None:
     captions = {path.stem for path in (REPO / "workflow/report").glob("*.rst")}
     assert captions == set(CATALOGUE) | {"timeline"}
-    assert set(figures.DRAW) == set(CATALOGUE)
+    assert set(scaling_figures.DRAW) == set(CATALOGUE)
 
 
 @pytest.mark.parametrize("change", ["unknown name", "no column", "no row"])
 def test_a_bad_request_is_one_clear_line(change: str, laptop: pd.DataFrame) -> None:
     with pytest.raises(TrisectError, match=r"^figure \w+: .*[a-z0-9_]$"):
         if change == "unknown name":
-            figures.draw("costs", laptop)
+            scaling_figures.draw("costs", laptop)
         elif change == "no column":
-            figures.draw("cost", laptop.drop(columns="cost"))
+            scaling_figures.draw("cost", laptop.drop(columns="cost"))
         else:
-            figures.draw("cost", laptop.iloc[:0])
+            scaling_figures.draw("cost", laptop.iloc[:0])
 
 
 def test_long_names_break_into_lines_and_every_row_is_labelled(cluster: pd.DataFrame) -> None:
     """Eight experiments make two rows of panels."""
     again = [cluster.assign(experiment=cluster["experiment"] + suffix) for suffix in ("", "_with_a_long_name")]
-    figure = figures.load_balance(pd.concat(again, ignore_index=True))
+    figure = scaling_figures.load_balance(pd.concat(again, ignore_index=True))
     assert [axes.get_ylabel() for axes in figure.axes] == ["load balance", "", "", ""] * 2
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[4].replace("\n", "") == "inference_2d_with_a_long_name"

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from trisect.errors import TrisectError
-from trisect.report import figures, heat
+from trisect.report.figures import rank_heat, scaling_figures
 
 CASES = {
     "always": ([[1, 1, 1], [2, 2, 2]], "slowest: rank 1 in 3 of 3"),
@@ -29,7 +29,7 @@ def ranks(compute_s: list[list[float]], **changes: object) -> pd.DataFrame:
 @pytest.mark.parametrize("case", CASES)
 def test_cells_are_compute_over_the_mean_and_the_slowest_is_named(case: str) -> None:
     compute, said = CASES[case]
-    axes = heat.rank_compute(ranks(compute)).axes[0]
+    axes = rank_heat.rank_compute(ranks(compute)).axes[0]
     drawn = np.array([np.ravel(mesh.get_array()) for mesh in axes.collections])
     np.testing.assert_allclose(drawn, np.array(compute) / np.mean(compute))
     assert axes.get_xlabel() == f"iteration\n{said}"
@@ -37,36 +37,36 @@ def test_cells_are_compute_over_the_mean_and_the_slowest_is_named(case: str) -> 
 
 
 def test_values_and_the_run_show_on_hover() -> None:
-    svg = figures.draw("rank_compute", ranks([[1, 1], [2, 4]], oversubscribed=True))
+    svg = scaling_figures.draw("rank_compute", ranks([[1, 1], [2, 4]], oversubscribed=True))
     hover = "e, s, 2 GPUs: rank 1 computes 3.00 s per iteration, 1.0 to 2.0 times the section&#x27;s mean"
     assert f'<g data-experiment="e" data-section="s"><title>{hover}, oversubscribed</title>' in svg
-    assert "oversubscribed" in heat.rank_compute(ranks([[1]], oversubscribed=True)).axes[0].get_title(loc="left")
+    assert "oversubscribed" in rank_heat.rank_compute(ranks([[1]], oversubscribed=True)).axes[0].get_title(loc="left")
 
 
 def test_far_outliers_end_at_the_pointed_end_of_the_scale() -> None:
-    mesh = heat.rank_compute(ranks([[1, 1, 1], [1, 1, 9]])).axes[0].collections[0]
-    assert mesh.norm.vmax == heat.MOST
-    near = heat.rank_compute(ranks([[1, 1, 1], [1, 1, 1]])).axes[0].collections[0]
+    mesh = rank_heat.rank_compute(ranks([[1, 1, 1], [1, 1, 9]])).axes[0].collections[0]
+    assert mesh.norm.vmax == rank_heat.MOST
+    near = rank_heat.rank_compute(ranks([[1, 1, 1], [1, 1, 1]])).axes[0].collections[0]
     assert (near.norm.vmin, near.norm.vmax) == (0.95, 1.05)  # noise of a percent must not look like a difference
 
 
 def test_a_section_without_compute_is_drawn() -> None:
-    assert figures.draw("rank_compute", ranks([[0, 0], [0, 0]])).endswith("</svg>\n")
+    assert scaling_figures.draw("rank_compute", ranks([[0, 0], [0, 0]])).endswith("</svg>\n")
 
 
 def test_the_largest_count_with_cores_of_its_own_is_shown(laptop: pd.DataFrame) -> None:
-    assert heat.chosen_counts(laptop) == {"inference_2d": 2, "training_2d": 2}
-    assert heat.chosen_counts(laptop.assign(oversubscribed=True)) == {"inference_2d": 4, "training_2d": 4}
+    assert rank_heat.chosen_counts(laptop) == {"inference_2d": 2, "training_2d": 2}
+    assert rank_heat.chosen_counts(laptop.assign(oversubscribed=True)) == {"inference_2d": 4, "training_2d": 4}
 
 
 def test_a_panel_per_experiment_and_section_and_the_same_bytes(cluster: pd.DataFrame) -> None:
     table = fabricated.ranks(cluster)
-    assert len(heat.rank_compute(table).axes) == 8 + 1  # and the colour bar
-    svg = figures.draw("rank_compute", table)
-    assert svg == figures.draw("rank_compute", table.copy())
+    assert len(rank_heat.rank_compute(table).axes) == 8 + 1  # and the colour bar
+    svg = scaling_figures.draw("rank_compute", table)
+    assert svg == scaling_figures.draw("rank_compute", table.copy())
     assert len(svg) < 1_000_000  # four experiments at 64 ranks
 
 
 def test_a_table_without_ranks_is_refused() -> None:
     with pytest.raises(TrisectError, match="figure rank_compute: the ranks table has no column rank;"):
-        figures.draw("rank_compute", ranks([[1]]).drop(columns="rank"))
+        scaling_figures.draw("rank_compute", ranks([[1]]).drop(columns="rank"))

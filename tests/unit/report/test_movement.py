@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
-from trisect.report import figures, forecasts, movement, transfers
-from trisect.report.predicted import predicted
-from trisect.tables import TOTAL
+from trisect.report.figures import movement_figures, scaling_figures
+from trisect.report.figures.predicted import predicted
+from trisect.report.sections import movement, predictions
+from trisect.results.tables import TOTAL
 
 
 def of(table: pd.DataFrame, experiment: str) -> pd.DataFrame:
@@ -41,7 +42,7 @@ def rates(cluster: pd.DataFrame) -> pd.DataFrame:
 def test_transfers_are_points_with_the_algorithm_and_bytes_over_the_machine_s_rate_is_the_line(
     rates: pd.DataFrame,
 ) -> None:
-    axes = movement.transfer_bytes(rates).axes[0]
+    axes = movement_figures.transfer_bytes(rates).axes[0]
     known = of(rates, "inference_2d")
     assert {round(y, 12) for _, y, _ in marks(axes)} == {round(y, 12) for y in known["transfer_s"]}
     assert [marker for _, _, marker in marks(axes)] == ["o", "o", "^", "o", "o", "o"] * 2  # 2 to 64, a tree at 8
@@ -52,7 +53,7 @@ def test_transfers_are_points_with_the_algorithm_and_bytes_over_the_machine_s_ra
 
 
 def test_intervals_of_a_transfer_are_those_of_the_measurement(rates: pd.DataFrame, cluster: pd.DataFrame) -> None:
-    axes = movement.transfer_bytes(of(rates, "inference_2d")).axes[0]
+    axes = movement_figures.transfer_bytes(of(rates, "inference_2d")).axes[0]
     drawn = sorted(float(part.get_segments()[0][0][1]) for part in axes.collections)
     measured = of(cluster, "inference_2d")
     measured = measured[(measured["section"] != TOTAL) & (measured["gpus"] > 1)]
@@ -60,7 +61,7 @@ def test_intervals_of_a_transfer_are_those_of_the_measurement(rates: pd.DataFram
 
 
 def test_an_unknown_algorithm_has_a_line_by_each_reading(rates: pd.DataFrame) -> None:
-    axes = movement.transfer_bytes(of(rates, "inference_3d")).axes[0]
+    axes = movement_figures.transfer_bytes(of(rates, "inference_3d")).axes[0]
     assert {marker for _, _, marker in marks(axes)} == {"s"}
     rings, trees = lines(axes)[:2]
     assert rings[:2] == trees[:2]  # inside a node they send the same
@@ -79,7 +80,7 @@ def test_the_rate_to_compare_with_is_the_machine_s_then_the_probe_s_then_the_fit
     rates: pd.DataFrame, change: dict[str, float], source: str
 ) -> None:
     rows = of(rates, "inference_2d").assign(**change)
-    rate, said = movement.expected_rate(rows)
+    rate, said = movement_figures.expected_rate(rows)
     assert said == source
     if source == "fitted":
         expected = (rows["sent_bytes"] / (rate * 1e9)).to_numpy()
@@ -88,14 +89,14 @@ def test_the_rate_to_compare_with_is_the_machine_s_then_the_probe_s_then_the_fit
 
 def test_on_one_machine_alone_there_is_nothing_to_compare_with(laptop: pd.DataFrame) -> None:
     table = fabricated.rates(laptop, per_node=99)
-    assert movement.expected_rate(of(table, "inference_2d"))[1] == ""
-    figure = movement.transfer_bytes(table)
+    assert movement_figures.expected_rate(of(table, "inference_2d"))[1] == ""
+    figure = movement_figures.transfer_bytes(table)
     assert "none to compare with" in figure.axes[0].get_xlabel()
     assert not any(values and not all(map(math.isnan, values)) for values in lines(figure.axes[0]))
 
 
 def test_a_panel_per_route_with_rates_to_compare_with(rates: pd.DataFrame) -> None:
-    figure = movement.implied_rate(of(rates, "inference_2d"))
+    figure = movement_figures.implied_rate(of(rates, "inference_2d"))
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "inference_2d\ninside a node",
         "inference_2d\nbetween nodes",
@@ -108,23 +109,25 @@ def test_a_panel_per_route_with_rates_to_compare_with(rates: pd.DataFrame) -> No
 
 
 def test_readings_that_send_the_same_are_one_point(rates: pd.DataFrame) -> None:
-    inside, between = movement.implied_rate(of(rates, "inference_3d")).axes
+    inside, between = movement_figures.implied_rate(of(rates, "inference_3d")).axes
     assert [marker for _, _, marker in marks(inside)] == ["s"] * 4  # 2 counts of 2 sections
     assert sorted(marker for _, _, marker in marks(between)) == ["D"] * 8 + ["s"] * 8
 
 
 def test_values_of_rates_show_on_hover(rates: pd.DataFrame) -> None:
-    shown = titles(figures.draw("implied_rate", rates))
+    shown = titles(scaling_figures.draw("implied_rate", rates))
     assert "inference_2d, denoiser, 8 GPUs: 17.0 GB/s (16.2 to 17.9) between nodes, by tree, 10 iterations" in shown
     assert "inference_2d, 8 GPUs: 17.0 GB/s by the machine's file, as a tree" in shown
     assert any("algorithm unknown, read as a tree" in title for title in shown)
-    of_transfer = titles(figures.draw("transfer_bytes", rates))
+    of_transfer = titles(scaling_figures.draw("transfer_bytes", rates))
     assert any("805 MB at the rate of the machine's file: 47.4 ms; by tree" in title for title in of_transfer)
 
 
 def test_where_nothing_moves_the_figure_says_so(rates: pd.DataFrame) -> None:
     for name in ("transfer_bytes", "implied_rate"):
-        assert "No section at 2 or more ranks moves a known payload." in figures.draw(name, rates.iloc[:0], "rank")
+        assert "No section at 2 or more ranks moves a known payload." in scaling_figures.draw(
+            name, rates.iloc[:0], "rank"
+        )
 
 
 def test_predictions_are_lines_and_measurements_points_fitted_ones_as_squares(cluster: pd.DataFrame) -> None:
@@ -150,13 +153,13 @@ def test_predictions_are_lines_and_measurements_points_fitted_ones_as_squares(cl
         "measured, fitted",
         "measured, held out",
     ]
-    shown = titles(figures.draw("predicted", table))
+    shown = titles(scaling_figures.draw("predicted", table))
     assert any(title.endswith("modelled (+4.0 %), held out") for title in shown)
     assert any(title.startswith("inference_2d, all sections, 1024 GPUs: compute ") for title in shown)
 
 
 def test_errors_of_a_prediction_stand_in_the_table_at_measured_counts_only(cluster: pd.DataFrame) -> None:
-    (view,) = forecasts.view(fabricated.predictions(of(cluster, "inference_2d")))
+    (view,) = predictions.view(fabricated.predictions(of(cluster, "inference_2d")))
     assert [row.gpus for row in view["errors"].rows] == [1, 2, 4, 8, 16, 32, 64]
     assert view["errors"].titles == ["span", "compute", "transfer", "wait", "parallel efficiency", "cost"]
     row = view["errors"].rows[-1]
@@ -167,18 +170,18 @@ def test_errors_of_a_prediction_stand_in_the_table_at_measured_counts_only(clust
 
 
 def test_one_rate_is_held_against_the_counts_where_it_was_not_found(rates: pd.DataFrame) -> None:
-    grid = transfers.view(transfers.Movement(of(rates, "inference_2d")), "GPU")["rates"][0]["grid"]
+    grid = movement.view(movement.Movement(of(rates, "inference_2d")), "GPU")["rates"][0]["grid"]
     off = {row.gpus: row.cells[grid.titles.index("transfer against one rate")].value for row in grid.rows}
     assert [n for n, value in off.items() if value] == [32, 64]
     assert {row.gpus: row.names[-1] for row in grid.rows}[8] == "tree"
-    unknown = transfers.view(transfers.Movement(of(rates, "inference_3d")), "GPU")["rates"][0]["grid"]
+    unknown = movement.view(movement.Movement(of(rates, "inference_3d")), "GPU")["rates"][0]["grid"]
     named = [row.names[-1] for row in unknown.rows if row.gpus == 8]
     assert named == ["unknown, as a ring", "unknown, as a tree"] * 2
 
 
 def test_columns_of_rates_that_nothing_is_known_of_are_left_out(laptop: pd.DataFrame) -> None:
     rates = fabricated.rates(laptop, per_node=99)
-    view = transfers.view(transfers.Movement(rates), "rank")
+    view = movement.view(movement.Movement(rates), "rank")
     grid = view["rates"][0]["grid"]
     assert grid.titles == ["bytes sent", "transfer", "implied rate"]
     assert [row.names for row in grid.rows[:2]] == [

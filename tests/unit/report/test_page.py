@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 from pages import CAPTIONS, MISSING, Elements
 
-from trisect.layout import Layout
-from trisect.report import cells, page
+from trisect.report import page
 from trisect.report.catalogue import CATALOGUE, drawn_from
-from trisect.tables import SCALING
+from trisect.report.sections import cells
+from trisect.results.layout import Layout
+from trisect.results.tables import SCALING
 
 
 def rendered(laptop: pd.DataFrame, drawings: dict[str, str], **changes: dict) -> str:

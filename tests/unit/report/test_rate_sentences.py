@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from trisect.report.rates import HIDDEN, sentences
+from trisect.report.text.rate_sentences import HIDDEN, sentences
 
 
 def rates(*rows):

@@ -3,10 +3,10 @@
 import pandas as pd
 
 from trisect import cli
-from trisect.comm.alpha_beta import FITS
-from trisect.comm.regimes import MESSAGES
-from trisect.layout import Layout
-from trisect.report.regimes import sentences
+from trisect.network.regimes import MESSAGES
+from trisect.report.text.regime_sentences import sentences
+from trisect.results.layout import Layout
+from trisect.results.tables import FITS
 
 ROWS = [
     ("gradient", 8, 2.0, "latency-bound"),

@@ -11,7 +11,7 @@ import pytest
 
 from trisect.report import findings
 from trisect.report.findings import Cause
-from trisect.tables import TOTAL
+from trisect.results.tables import TOTAL
 
 
 def sweep(*points: tuple[float, float, float], sections: int = 1, **other: Any) -> pd.DataFrame:
@@ -122,8 +122,8 @@ def test_transfer_can_be_overlapped_while_it_is_shorter_than_compute(transfer: f
 def test_growing_compute_is_idle_gaps_or_repeated_work(gap: float, remedy: str) -> None:
     """Compute grows by 2 * 0.6 - 1 = 0.2 s; idle gaps by 2 * gap - 0.12, which is half of it at 0.11."""
     rows = [
-        fabricated.row("made_up", "part0", 1, 1.0, 0, 0, gap_s=0.12),
-        fabricated.row("made_up", "part0", 2, 0.6, 0, 0, gap_s=gap),
+        fabricated.row("made_up", "part0", 1, 1.0, 0, 0, idle_s=0.12),
+        fabricated.row("made_up", "part0", 2, 0.6, 0, 0, idle_s=gap),
     ]
     table = fabricated.finished(rows)
     cause = findings.find_cause(table, 2)
@@ -166,15 +166,18 @@ def test_an_interval_that_crosses_a_threshold_is_said(lo: float, hi: float, cros
     [
         ({"iterations": 4}, "Too few iterations to be sure: 4"),
         ({"repairs": 1}, "Traces were repaired at 2 GPUs"),
-        ({"profiling_price": 1.21}, "Profiling makes iterations more than 1.2 times as long at 2 GPUs"),
-        ({"profiling_price": 0.83}, "Iterations without the profiler took more than 1.2 times as long as with it at 2"),
+        ({"profiling_overhead": 1.21}, "Profiling makes iterations more than 1.2 times as long at 2 GPUs"),
+        (
+            {"profiling_overhead": 0.83},
+            "Iterations without the profiler took more than 1.2 times as long as with it at 2",
+        ),
         ({"transfer_is_bound": True}, "Transfer is a lower bound at 2 GPUs"),
     ],
 )
 def test_what_the_data_do_not_carry_is_said(change: dict[str, Any], words: str) -> None:
     assert words in doubts(**change)
-    assert doubts(iterations=5, repairs=0, profiling_price=1.2, transfer_is_bound=False) == ""
-    assert doubts(profiling_price=0.84) == ""
+    assert doubts(iterations=5, repairs=0, profiling_overhead=1.2, transfer_is_bound=False) == ""
+    assert doubts(profiling_overhead=0.84) == ""
 
 
 @pytest.mark.parametrize(("lo", "hi", "crossed"), [(1.25, 1.26, True), (1.2501, 1.3, False), (1.1, 1.25, False)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trisect.report import style, svg
+from trisect.report.figures import style, svg
 
 ROW = '<path d="M {0} 2 \nL {1} 2 \nL {1} 4 \nL {0} 4 \nL {0} 2 \n" style="{2}"/>\n'  # a cell, as matplotlib writes it
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trisect.trace import read_job
+from trisect.trace.read_job import read_job
 
 
 @pytest.fixture

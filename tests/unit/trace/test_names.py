@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from trisect.trace.collectives import (
+from trisect.trace.collective_names import (
     device_bytes,
     element_bytes,
     host_bytes,

@@ -22,9 +22,9 @@ from kineto import (
 )
 
 from trisect.errors import TrisectError
-from trisect.tables import COLLECTIVES, OUTSIDE, READINGS, SECTIONS
-from trisect.trace.chapters import chapters
-from trisect.trace.reader import Reader
+from trisect.results.tables import COLLECTIVES, OUTSIDE, READINGS, SECTIONS
+from trisect.trace.chunks import chunks
+from trisect.trace.event_reader import Reader
 from trisect.trace.windows import is_iteration
 
 US = 1000
@@ -286,5 +286,5 @@ def test_memory_holds_few_of_the_operators_inside_others(tmp_path):
         events += [op("aten::mm", 10 + 100 * number, 90), *(op("aten::view", 20 + 100 * number, 9) for _ in range(9))]
     path = tmp_path / "rank-0.json"
     path.write_bytes(document(events))
-    (whole,) = chapters(Reader(path), is_iteration("ProfilerStep"), bool, whole=False)
+    (whole,) = chunks(Reader(path), is_iteration("ProfilerStep"), bool, whole=False)
     assert len(whole.host) < 2000 * 1.02

@@ -3,7 +3,7 @@
 import pytest
 from samples import SAMPLES, needs_samples
 
-from trisect.trace import read_job
+from trisect.trace.read_job import read_job
 
 
 def gloo_rank(rank, world_size, folder):

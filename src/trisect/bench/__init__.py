@@ -1,1 +1,0 @@
-"""What runs in each rank: the deepinv solver, measured. The only importer of torch and deepinv."""

@@ -1,1 +1,0 @@
-"""What sets the transfer time: bytes, routes and rates; and the model that follows from them (docs/model.md)."""

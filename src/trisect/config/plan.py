@@ -1,0 +1,174 @@
+"""The whole configuration, and what it plans: every run and every probe, with all that their measurements depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from trisect.config.experiment import Experiment, Size
+from trisect.config.fields import Closed, Count, nearest
+from trisect.config.machine import CHOSEN, Machine
+from trisect.config.pieces import load_balance_bound
+from trisect.config.settings import Iterations, Settings
+from trisect.errors import TrisectError
+
+NCCL_ALGO = {"ring": "Ring", "tree": "ring;allreduce:tree,tree"}
+"""How NCCL is told. Its tree does all_reduces alone, and versions that know a list for each collective end a job whose
+other ones are left without any. They read: a tree for all_reduces, else a ring. Older ones split at commas alone and
+skip words they do not know: to them it says tree, and they do the others in a ring anyway."""
+
+
+class Ranks(Closed):
+    """What every kind of launch has in common: its ranks, and what they join."""
+
+    gpus: Count
+    device: str
+    backend: str
+    environment: dict[str, str]
+    collective_timeout_s: int
+
+    def payload(self) -> str:
+        """This as JSON with sorted keys: the worker's input, and what its measurement is rerun for."""
+        return json.dumps(self.content(), sort_keys=True)
+
+    def content(self) -> dict[str, Any]:
+        """What the payload holds."""
+        return self.model_dump(mode="json")
+
+    def sha256(self) -> str:
+        """Hash of the payload; all ranks must agree on it."""
+        return hashlib.sha256(self.payload().encode()).hexdigest()
+
+
+class Run(Ranks):
+    """One run: an experiment at one GPU count, with everything that its measurement depends on."""
+
+    name: str
+    size: str
+    experiment: Experiment
+    iterations: Iterations
+    seed: int
+
+    @property
+    def problem_size(self) -> Size:
+        """The size measured."""
+        return self.experiment.sizes[self.size]
+
+    def content(self) -> dict[str, Any]:
+        """Of the experiment's sizes only those that are used, so that editing another reruns nothing."""
+        used = {self.size, self.problem_size.check_at}
+        content = super().content()
+        content["experiment"]["sizes"] = {k: v for k, v in content["experiment"]["sizes"].items() if k in used}
+        return content
+
+    def bounds(self) -> dict[str, float]:
+        """Best load balance that whole pieces allow, per kind of piece."""
+        return {
+            "tiles": load_balance_bound(self.problem_size.tiles, self.gpus),
+            "operators": load_balance_bound(self.experiment.operators, self.gpus),
+        }
+
+
+class ProbeRun(Ranks):
+    """All_reduces of many sizes at one GPU count, with one algorithm."""
+
+    algorithm: str
+    """CHOSEN by the backend, or one that NCCL is told to take."""
+    smallest_bytes: int
+    largest_bytes: int
+    repetitions: int
+    seconds: float
+
+    @property
+    def payload_bytes(self) -> list[int]:
+        """Sizes asked for, ascending: powers of two times the smallest."""
+        doublings = (self.largest_bytes // self.smallest_bytes).bit_length()
+        return [self.smallest_bytes << k for k in range(doublings)]
+
+
+class Sweep(Closed):
+    """The whole configuration: the settings and the files they name."""
+
+    settings: Settings
+    machine: Machine
+    experiments: dict[str, Experiment]
+    """Every file of config/experiments/, not only those of the sweep."""
+
+    def run(self, experiment: str, gpus: int) -> Run:
+        """One run, in the sweep or not.
+
+        Raises:
+            TrisectError: no such experiment, or a count the machine or the problem cannot take.
+        """
+        if experiment not in self.experiments:
+            raise TrisectError(
+                f"experiments: no {experiment!r} in config/experiments/{nearest(experiment, self.experiments)}"
+            )
+        if gpus < 1:
+            raise TrisectError(f"gpus: {gpus} is no GPU count; use 1 or more")
+        self.machine.check_count(gpus)
+        chosen = self.experiments[experiment]
+        least = chosen.sizes[self.settings.size].min_gpus
+        if gpus < least:
+            raise TrisectError(
+                f"gpus: {experiment} at size {self.settings.size} does not fit on {gpus}; use {least} or more"
+            )
+        return Run(
+            **self._ranks(gpus),
+            name=experiment,
+            size=self.settings.size,
+            experiment=chosen,
+            iterations=self.settings.iterations,
+            seed=self.settings.seed,
+        )
+
+    def probe(self, gpus: int, algorithm: str) -> ProbeRun:
+        """The probe of one count, in the sweep or not.
+
+        Args:
+            gpus: ranks.
+            algorithm: CHOSEN, or one that NCCL is told to take, in the environment of every rank.
+
+        Raises:
+            TrisectError: a count the machine cannot take, or a backend that takes no such order.
+        """
+        self.machine.check_count(gpus)
+        ranks = self._ranks(gpus)
+        if algorithm != CHOSEN:
+            if self.machine.backend != "nccl":
+                raise TrisectError(
+                    f"probe: NCCL alone can be told to take a {algorithm}, the machine's backend is"
+                    f" {self.machine.backend}; probe {CHOSEN} instead"
+                )
+            ranks["environment"] = self.machine.environment | {"NCCL_ALGO": NCCL_ALGO[algorithm]}
+        return ProbeRun(**ranks, algorithm=algorithm, **self.machine.probe.model_dump(exclude={"algorithms"}))
+
+    def probes(self) -> list[ProbeRun]:
+        """Every probe of the sweep's counts: with the algorithm that is chosen, and with those the machine asks for."""
+        algorithms = (CHOSEN, *self.machine.probe.algorithms)
+        return [self.probe(n, algorithm) for n in sorted(self.settings.gpus) for algorithm in algorithms]
+
+    def _ranks(self, gpus: int) -> dict[str, Any]:
+        machine = self.machine
+        return {
+            "gpus": gpus,
+            "device": machine.device,
+            "backend": machine.backend,
+            "environment": machine.environment,
+            "collective_timeout_s": machine.collective_timeout_s,
+        }
+
+    def weights(self, experiment: str) -> list[str]:
+        """The experiment's file of denoiser weights, if it names one."""
+        chosen = self.experiments.get(experiment)
+        return [chosen.weights] if chosen is not None and chosen.weights is not None else []
+
+    def counts(self, experiment: str) -> list[int]:
+        """GPU counts of the sweep that this experiment fits on, ascending."""
+        least = self.experiments[experiment].sizes[self.settings.size].min_gpus
+        return sorted(n for n in self.settings.gpus if n >= least)
+
+    def runs(self) -> list[Run]:
+        """Every run of the sweep."""
+        return [self.run(name, n) for name in self.settings.experiments for n in self.counts(name)]

@@ -1,0 +1,51 @@
+"""config/config.yaml, key by key."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from trisect.config.fields import Closed, Count, Natural, distinct
+
+
+class Iterations(Closed):
+    """How often each run repeats its iteration."""
+
+    warmup: Natural = 2
+    """Iterations before anything is kept; the profiler is already on in them."""
+    measured: Count = 10
+    """Profiled iterations that are kept. Intervals are over these."""
+    unprofiled: Count = 4
+    """Iterations timed with the profiler off, half before and half after: the price of looking."""
+
+
+class PredictSettings(Closed):
+    """What `snakemake predict` starts from."""
+
+    fit: list[Count] | None = None
+    """Counts of `gpus` that the model is fitted to; all others are held out. null: the two smallest whose ranks have
+    cores of their own."""
+
+
+class Settings(Closed):
+    """config/config.yaml: what the sweep covers."""
+
+    machine: str = "laptop"
+    """A file of config/machines/, without .yaml."""
+    size: str = "laptop"
+    """A key of `sizes` in each experiment's file."""
+    experiments: list[str] = Field(min_length=1)
+    """Files of config/experiments/, without .yaml."""
+    gpus: list[Count] = Field(min_length=1)
+    """World sizes to run: one rank per GPU, or per CPU process where the machine's device is cpu."""
+    iterations: Iterations = Iterations()
+    """How often each run repeats its iteration."""
+    seed: int = 0
+    """Of the ground truth, the noise and random denoiser weights; equal on all ranks."""
+    results: str = "results"
+    """Folder that everything is written to."""
+    against: str | None = None
+    """Results folder of an earlier sweep to compare this one with; null: none."""
+    predict: PredictSettings = PredictSettings()
+    """What `snakemake predict` starts from."""
+
+    _each_once = field_validator("gpus", "experiments")(distinct)

@@ -1,0 +1,44 @@
+"""What can be said about runs before they are launched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from trisect.config.machine import Machine
+from trisect.config.plan import Run, Sweep
+from trisect.errors import TrisectError
+from trisect.results.layout import Layout
+from trisect.results.notes import Note, note
+
+
+def preflight(run: Run, machine: Machine) -> list[Note]:
+    """What whole tiles, whole operators and shared cores will do to this run; often nothing."""
+    pieces = {"tiles": run.problem_size.tiles, "operators": run.experiment.operators}
+    found = [
+        note("whole_pieces", pieces=pieces[kind], kind=kind, gpus=run.gpus, bound=bound)
+        for kind, bound in run.bounds().items()
+        if bound < 1
+    ]
+    if machine.shares_cores(run.gpus):
+        found.append(note("shared_cores", ranks=machine.ranks_per_host(run.gpus), cores=machine.cores_per_host))
+    return found
+
+
+def predictable(sweep: Sweep, layout: Layout, experiment: str) -> bool:
+    """Whether anything gives a rate to predict with: two ranks, a machine's links, or what a probe left."""
+    return sweep.counts(experiment)[-1:] > [1] or sweep.machine.links is not None or layout.fits.exists()
+
+
+def require_device(machine: Machine) -> None:
+    """Check that this machine has the device that a local launch needs, without importing torch here.
+
+    Raises:
+        TrisectError: no CUDA device, or this torch has no code for it.
+    """
+    if machine.launcher != "local" or machine.device == "cpu":
+        return
+    command = [sys.executable, "-m", "trisect.worker.device", machine.device]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TrisectError(done.stderr.strip().splitlines()[-1])

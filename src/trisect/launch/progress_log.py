@@ -1,0 +1,20 @@
+"""Where a launch says how it goes when Snakemake runs it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from trisect.launch.session import Report
+
+
+def progress_log(log: Path) -> Report:
+    """Says each line to whoever watches Snakemake, and writes it to `log`, which begins empty."""
+    log.write_text("")
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+        with log.open("a") as stream:
+            print(line, file=stream)
+
+    return say

@@ -1,0 +1,215 @@
+"""What submitit runs as one task: a supervisor that starts the rank's own process and records how it ends.
+
+The measured process is a child, so that its environment is right from its first instruction, nothing of the
+launcher runs in it, and a death by any signal or exit code is seen by someone who can still write it down.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import psutil
+
+from trisect.config.machine import Machine
+from trisect.launch import rank_main
+from trisect.launch.environment import of_rank
+from trisect.launch.job import Attempt, Job, JobFolder
+from trisect.launch.outcome import Outcome, Status
+from trisect.launch.owner import Owner
+from trisect.launch.placement import Placement, Rendezvous, cores_of_rank, device_of, reserve_port
+from trisect.launch.signals import SignalWaiter
+from trisect.results.layout import RunLayout
+
+SUPERVISOR_LOOK_S = 2.0
+"""How often a supervisor looks whether it is still wanted."""
+PEERS_S = 2.0
+"""What a failed rank waits before it leaves, so that its peers' own failures are recorded and not cut short."""
+TOLD_S = 1.0
+"""How much later than its child a supervisor may be told to end."""
+TOPOLOGY_S = 30.0
+
+ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+NOTED = ENDING | {signal.SIGCHLD, signal.SIGUSR2}
+"""SIGUSR2 is submitit's "time is nearly up": it comes early and coarsely, and there is nothing to save."""
+
+
+class RankError(RuntimeError):
+    """Makes the task exit with a code that is not 0; the record of why is the Outcome."""
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    """Called once in every task of the job."""
+
+    job: Job
+    machine: Machine
+    layout: RunLayout
+    folder: JobFolder
+    owner: Owner | None
+    """None where the job outlives the launcher."""
+    visible_devices: str | None
+    """The launcher's CUDA_VISIBLE_DEVICES, which submitit's local executor overwrites; None: not set."""
+
+    def __call__(self) -> None:
+        """Run this task's rank to its end.
+
+        Raises:
+            RankError: it did not return.
+        """
+        with SignalWaiter(NOTED) as bell:
+            place = Placement.here(os.environ)
+            attempt = self.folder.attempt(place.restarts)
+            attempt.run.logs.mkdir(parents=True, exist_ok=True)
+            outcome = self._run(place, attempt, bell)
+            outcome.write(attempt.outcome(place.rank))
+            if outcome.status not in ("ok", "stopped"):
+                bell.wait(PEERS_S)
+        if outcome.status != "ok":
+            raise RankError(outcome.model_dump_json())
+
+    def _run(self, place: Placement, attempt: Attempt, bell: SignalWaiter) -> Outcome:
+        variables = dict(os.environ)
+        if self.owner is not None:
+            del variables["CUDA_VISIBLE_DEVICES"]
+            variables |= {} if self.visible_devices is None else {"CUDA_VISIBLE_DEVICES": self.visible_devices}
+        begun = self._begun(place, variables)
+        mistake = place.mistake(self.job.ranks) or self._payload_mistake()
+        if mistake:
+            return _ended(begun, "refused", error=mistake)
+        with reserve_port() as port:
+            rendezvous = self._meet(place, attempt, port, bell)
+            if rendezvous is None:
+                return _ended(begun, "stopped")
+            cores = cores_of_rank(variables, place.local_world_size)
+            variables = of_rank(variables, place, rendezvous, self.machine, attempt, cores)
+            self._record_topology(place, attempt)
+            return self._supervise(begun, attempt, variables, bell)
+
+    def _begun(self, place: Placement, variables: dict[str, str]) -> Outcome:
+        return Outcome(
+            rank=place.rank,
+            world_size=place.world_size,
+            local_rank=place.local_rank,
+            node=place.node,
+            host=place.host,
+            device=device_of(place, variables.get("CUDA_VISIBLE_DEVICES")),
+            payload_sha256=self.job.payload_sha256,
+            supervisor_pid=os.getpid(),
+            pid=None,
+            status="running",
+            started_s=time.time(),
+        )
+
+    def _payload_mistake(self) -> str | None:
+        if self.folder.payload.read_text() == self.job.payload:
+            return None
+        return f"{self.folder.payload} is not the configuration that was submitted; rerun"
+
+    def _meet(self, place: Placement, attempt: Attempt, port: socket.socket, bell: SignalWaiter) -> Rendezvous | None:
+        """Say or learn where rank 0 listens; None where the job ends before that."""
+        if place.rank == 0:
+            meeting = Rendezvous(host=place.first_host, port=port.getsockname()[1])
+            meeting.write(attempt.rendezvous)
+            return meeting
+        while self._wanted(attempt):
+            meeting_read = Rendezvous.read(attempt.rendezvous)
+            if meeting_read is not None:
+                return meeting_read
+            if bell.wait(0.1) & ENDING:
+                return None
+        return None
+
+    def _record_topology(self, place: Placement, attempt: Attempt) -> None:
+        """Keep what the driver says about this node, once a node."""
+        if place.local_rank or shutil.which("nvidia-smi") is None:
+            return
+        with (attempt.run.logs / f"topology-{place.host}.txt").open("w") as file:
+            for command in (["nvidia-smi"], ["nvidia-smi", "topo", "-m"]):
+                try:
+                    subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, timeout=TOPOLOGY_S)
+                except subprocess.TimeoutExpired:
+                    file.write(f"{' '.join(command)}: no answer within {TOPOLOGY_S:.0f} s\n")
+
+    def _supervise(self, begun: Outcome, attempt: Attempt, variables: dict[str, str], bell: SignalWaiter) -> Outcome:
+        if self.machine.backend == "nccl":
+            attempt.nccl.mkdir(exist_ok=True)
+        report_read, report_write = os.pipe()
+        arguments = [os.getpid(), report_write, self.job.target, self.folder.payload, attempt.run.folder]
+        with self.layout.log(begun.rank).open("a") as log:
+            child = subprocess.Popen(
+                # -P: the folder of entry.py is not a place to import from.
+                [sys.executable, "-P", "-u", rank_main.__file__, *map(str, arguments)],
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[report_write],
+                start_new_session=True,  # a Ctrl-C in the terminal goes to the launcher alone, which ends the ranks
+            )
+        os.close(report_write)
+        begun = begun.model_copy(update={"pid": child.pid})
+        begun.write(attempt.outcome(begun.rank))
+        stopped = False
+        while child.poll() is None:
+            if bell.wait(SUPERVISOR_LOOK_S) & ENDING or not self._wanted(attempt):
+                stopped = True
+                end_trees([child.pid], grace_s=1.0)
+        if child.returncode == -signal.SIGTERM and not stopped:
+            # SLURM ends a step by telling every process in it, this one perhaps a moment later than its child.
+            stopped = bool(bell.wait(TOLD_S) & ENDING)
+        return _ended(begun, *_judge(child.returncode, _told(report_read), stopped))
+
+    def _wanted(self, attempt: Attempt) -> bool:
+        """False once the launcher of a local run is gone, SLURM has started the job anew, or the launch is given up."""
+        if self.owner is not None and not self.owner.alive():
+            return False
+        return attempt.folder.is_dir() and attempt == self.folder.attempt(self.folder.latest)
+
+
+def _told(report_fd: int) -> str:
+    """What the rank's process said last; a forked child of it may still hold the other end."""
+    os.set_blocking(report_fd, False)
+    with os.fdopen(report_fd, "rb") as pipe:
+        return (pipe.read() or b"").decode(errors="replace")
+
+
+def _judge(code: int, told: str, stopped: bool) -> tuple[Status, int | None, str | None]:
+    """Status, code and error of a process that ended with `code` (negative: by that signal)."""
+    if told.startswith(rank_main.RAISED):
+        return "raised", code, told.removeprefix(rank_main.RAISED)
+    if code == 0 and told == rank_main.RETURNED:
+        return "ok", code, None
+    if stopped:
+        return "stopped", None, None
+    if code < 0:
+        return "killed", -code, None
+    return "exited", code, None
+
+
+def _ended(begun: Outcome, status: Status, code: int | None = None, error: str | None = None) -> Outcome:
+    return begun.model_copy(update={"status": status, "code": code, "error": error, "ended_s": time.time()})
+
+
+def end_trees(pids: list[int], grace_s: float) -> None:
+    """End processes and all their descendants: SIGTERM, and after `grace_s` seconds SIGKILL."""
+    processes: list[psutil.Process] = []
+    for pid in pids:
+        try:
+            root = psutil.Process(pid)
+            processes += [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            continue
+    for signalled in (psutil.Process.terminate, psutil.Process.kill):
+        for process in processes:
+            try:
+                signalled(process)
+            except psutil.NoSuchProcess:
+                continue
+        _, processes = psutil.wait_procs(processes, timeout=grace_s)

@@ -1,0 +1,1 @@
+"""Prediction: fit measured counts, predict others, validate, simulate, what if."""

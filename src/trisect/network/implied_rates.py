@@ -1,0 +1,133 @@
+"""The rate that a measured transfer implies: bytes of the algorithm over time, by route, and how well one predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+
+from trisect.config.machine import Links
+from trisect.network.byte_rules import RING, TREE, Algorithm, bytes_sent
+from trisect.network.nccl_log import UNKNOWN_ALGORITHM
+from trisect.results.notes import Note, note
+from trisect.results.tables import RATES, TOTAL
+
+IMPLIED = list(RATES)[list(RATES).index("section") : list(RATES).index("off") + 1]
+"""The columns of RATES that `implied` gives; `pipeline.rates` knows the others."""
+
+HIDDEN = 0.05
+"""Communication under compute, over the transfer, from which it is named as what makes a rate too high."""
+
+
+def implied(
+    scaling: pd.DataFrame,
+    per_node: Mapping[int, int],
+    algorithms: Mapping[tuple[str, int], str],
+    links: Links | None = None,
+) -> pd.DataFrame:
+    """Implied rates of one experiment's sections, all of whose payload is taken as moved by all_reduces.
+
+    Args:
+        scaling: rows of tables.SCALING of one experiment.
+        per_node: by count, the GPUs of a node.
+        algorithms: by section and count, what NCCL took for the section's largest all_reduce; may lack some.
+        links: of the machine's file, if it has any.
+
+    Returns:
+        IMPLIED: a row for each section, count above 1 and reading. None where a section moves no known payload.
+    """
+    rows = []
+    usable = (scaling["section"] != TOTAL) & (scaling["gpus"] > 1) & (scaling["payload_bytes"] > 0)
+    for row in scaling[usable & (scaling["transfer_s"] > 0)].to_dict("records"):
+        gpus, section = int(row["gpus"]), str(row["section"])
+        known = algorithms.get((section, gpus), UNKNOWN_ALGORITHM)
+        across = gpus > per_node[gpus]
+        for reading in [how for how in (RING, TREE) if how == known] or [RING, TREE]:
+            sent = bytes_sent("all_reduce", reading, row["payload_bytes"], gpus, per_node[gpus])
+            moved = sent.between if across else sent.inside
+            rates = [moved / row[f"transfer_s{end}"] / 1e9 for end in ("", "_hi", "_lo")]
+            route = "between" if across else "inside"
+            rates.append(_of_machine(links, gpus, reading, across))
+            rows.append((section, gpus, route, known, reading, moved, row["transfer_s"], *rates))
+    table = pd.DataFrame(rows, columns=list(IMPLIED[:-2]))
+    apart = table["gpus"].where(table["route"] == "inside", 0)  # more GPUs of a node may use more links at once
+    same = table.sort_values("gpus").groupby(["section", "route", apart.rename("apart"), "reading"])
+    fitted = same["gb_per_s"].transform("first")
+    return table.assign(fitted_at=same["gpus"].transform("first"), off=fitted / table["gb_per_s"] - 1)
+
+
+def probed(rates: pd.DataFrame, fits: pd.DataFrame | None) -> pd.Series:
+    """For each row of RATES, the rate that the probe found for its count and reading: the fastest protocol's; or NaN.
+
+    Args:
+        rates: RATES.
+        fits: results/probe/fits.csv; None where nothing was probed.
+    """
+    if fits is None:
+        return pd.Series(float("nan"), index=rates.index)
+    fastest = fits.groupby(["gpus", "reading"])["gb_per_s"].max()
+    return pd.Series(fastest.reindex(pd.MultiIndex.from_frame(rates[["gpus", "reading"]])).to_numpy(), rates.index)
+
+
+def _of_machine(links: Links | None, gpus: int, reading: Algorithm, across: bool) -> float:
+    if links is None:
+        return float("nan")
+    return links.network_gb_per_s.get(reading, float("nan")) if across else links.inside_gb_per_s(gpus)
+
+
+def rate_notes(rates: pd.DataFrame) -> list[Note]:
+    """What to know about the implied rates of one experiment before believing one; docs/report.md has the rules.
+
+    Args:
+        rates: tables.RATES of one experiment.
+    """
+    if rates.empty:
+        return [note("nothing_moves")]
+    unknown = rates.loc[rates["algorithm"] == UNKNOWN_ALGORITHM, "gpus"]
+    cut = rates.drop_duplicates("gpus").set_index("gpus")["cut_lines"]
+    return [
+        *_constants(rates),
+        *_above(rates),
+        *([note("algorithm_unknown", counts=_counts(unknown))] if len(unknown) else []),
+        *(note("log_cut", gpus=gpus, lines=lines) for gpus, lines in cut.to_dict().items() if lines),
+    ]
+
+
+def _constants(rates: pd.DataFrame) -> Iterator[Note]:
+    """How well one rate, fitted at one count, predicts the transfer at the others."""
+    between = rates[rates["route"] == "between"]
+    for (section, reading), rows in between.groupby(["section", "reading"], sort=False):
+        held_out = rows[rows["gpus"] != rows["fitted_at"]]
+        if held_out.empty:
+            continue
+        fitted = rows[rows["gpus"] == rows["fitted_at"]].iloc[0]
+        about = {"section": str(section), "assumed": str(reading), "fitted_at": int(fitted["gpus"])}
+        worst, counts = float(held_out["off"].abs().max()), _counts(held_out["gpus"])
+        yield note("rate_holds", **about, gb_per_s=float(fitted["gb_per_s"]), worst=worst, counts=counts)
+
+
+def _above(rates: pd.DataFrame) -> Iterator[Note]:
+    """Rates of which even the lower end exceeds the machine's, and why that can be; none is clipped."""
+    least = rates["gb_per_s_lo"].fillna(rates["gb_per_s"])
+    above = rates[least > rates["machine_gb_per_s"]].drop_duplicates(["section", "gpus", "gb_per_s"])
+    for place, row in above.iterrows():
+        others = rates.drop(index=place)
+        same = others[(others["section"] == row["section"]) & (others["gpus"] == row["gpus"])]
+        lower = same[same["gb_per_s"] < row["gb_per_s"]]
+        hidden = row["hidden_s"] >= HIDDEN * row["transfer_s"]
+        other = lower.iloc[0] if row["algorithm"] == UNKNOWN_ALGORITHM and not lower.empty else None
+        yield note(
+            "rate_above",
+            section=row["section"],
+            gpus=int(row["gpus"]),
+            assumed=row["reading"],
+            gb_per_s=float(row["gb_per_s"]),
+            machine_gb_per_s=float(row["machine_gb_per_s"]),
+            hidden_share=float(row["hidden_s"] / (row["hidden_s"] + row["transfer_s"])) if hidden else None,
+            other=None if other is None else other["reading"],
+            other_gb_per_s=None if other is None else float(other["gb_per_s"]),
+        )
+
+
+def _counts(gpus: pd.Series) -> list[int]:
+    return sorted({int(n) for n in gpus})

@@ -1,0 +1,106 @@
+"""The rule `decompose` and `trisect decompose`: one job's traces to its tables and notes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import pandas as pd
+
+from trisect.analysis.decomposition import Decomposition, decompose
+from trisect.pipeline.files import write_all
+from trisect.report.text.notes import all_in_words
+from trisect.results.layout import RunLayout
+from trisect.results.notes import to_json
+from trisect.results.record import RunRecord
+from trisect.results.tables import RUN_COLUMNS, TOTAL
+from trisect.trace.read_job import read_job
+
+
+def write_decomposition(
+    traces: Path,
+    out: RunLayout,
+    *,
+    sections: Sequence[str] | None = None,
+    iteration: str = "ProfilerStep",
+    annotate: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+) -> Decomposition:
+    """Decompose one job and write its six files, all or none.
+
+    Args:
+        traces: folder of the job's traces, one a rank.
+        out: where decomposition.csv, collectives.csv, iterations.parquet, ranks.parquet, notes.json and findings.md go.
+        sections: as for `trace.read_job`.
+        iteration: as for `trace.read_job`.
+        annotate: what else belongs into decomposition.csv, given its table.
+
+    Raises:
+        TrisectError: the traces cannot be read or decomposed, or the files cannot be written.
+    """
+    result = decompose(read_job(traces, sections=sections, iteration=iteration))
+    table = annotate(result.table)
+    lines = [f"- {sentence}\n" for sentence in all_in_words(result.caveats)] or ["Nothing to remark.\n"]
+    writers: dict[Path, Callable[[Path], object]] = {
+        out.decomposition: lambda path: table.to_csv(path, index=False),
+        out.collectives: lambda path: result.collectives.to_csv(path, index=False),
+        out.iterations: lambda path: result.iterations.to_parquet(path, index=False, engine="fastparquet"),
+        out.ranks: lambda path: result.ranks.to_parquet(path, index=False, engine="fastparquet"),
+        out.notes: lambda path: path.write_text(to_json(result.caveats)),
+        out.findings: lambda path: path.write_text("# Findings\n\n" + "".join(lines)),
+    }
+    write_all(writers)
+    return result
+
+
+def of_run(table: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
+    """A decomposition's table with what its run's record adds: `experiment` first, tables.RUN_COLUMNS last."""
+    return annotated(
+        table,
+        record.experiment,
+        record.load_balance_bound,
+        oversubscribed=record.oversubscribed,
+        profiling_overhead=record.profiling.overhead,
+        peak_memory_bytes=peak_memory(record),
+    )
+
+
+def peak_memory(record: RunRecord) -> dict[str, float]:
+    """By section and for TOTAL, the peak of the rank that used most."""
+    peaks = {
+        section: max(rank.peak_memory_bytes.get(section, 0) for rank in record.ranks) for section in record.sections
+    }
+    return {**peaks, TOTAL: max(peaks.values(), default=math.nan)}
+
+
+def annotated(
+    table: pd.DataFrame,
+    experiment: str,
+    bounds: Mapping[str, float],
+    *,
+    oversubscribed: bool = False,
+    profiling_overhead: float = math.nan,
+    peak_memory_bytes: Mapping[str, float] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """A decomposition's table with `experiment` first and tables.RUN_COLUMNS last.
+
+    The bound of a section that does both kinds of work, and of TOTAL, is the larger of the two kinds' bounds:
+    its balance lies between them.
+
+    Args:
+        table: tables.DECOMPOSITION.
+        experiment: its name.
+        bounds: best load balance that whole pieces allow, for `tiles` and `operators`.
+        oversubscribed: as in tables.RUN_COLUMNS.
+        profiling_overhead: as there.
+        peak_memory_bytes: as there, by section.
+    """
+    of_section = {"gradient": bounds["operators"], "denoiser": bounds["tiles"]}
+    return table.assign(
+        experiment=experiment,
+        oversubscribed=oversubscribed,
+        load_balance_bound=[of_section.get(section, max(bounds.values())) for section in table["section"]],
+        profiling_overhead=profiling_overhead,
+        peak_memory_bytes=[float(peak_memory_bytes.get(section, math.nan)) for section in table["section"]],
+    )[["experiment", *table.columns, *RUN_COLUMNS]]

@@ -1,0 +1,105 @@
+"""The rule `prediction`: an experiment's measured counts to prediction.csv, its record, and that in words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from trisect.config.machine import Machine
+from trisect.config.plan import Sweep
+from trisect.errors import TrisectError
+from trisect.model import answers
+from trisect.model.allreduce_cost import AllReduceCosts, lines_of, of_lines, of_links
+from trisect.model.fit import Measured, counts_to_fit, fit
+from trisect.model.predict import outline, predict
+from trisect.model.validate import beside
+from trisect.network.nccl_log import UNKNOWN_ALGORITHM
+from trisect.pipeline.files import algorithms_of, fits_of, write_all
+from trisect.report.text.prediction_text import prediction_text
+from trisect.results.layout import Layout, RunLayout
+from trisect.results.notes import Note, note
+from trisect.results.tables import DECOMPOSITION, PAIRED_COLLECTIVES, PREDICTED_QUANTITIES, RANKS, read_table
+
+
+def write_prediction(sweep: Sweep, layout: Layout, experiment: str) -> list[str]:
+    """Fit some measured counts of one experiment and predict all; write prediction.csv, .json and .txt.
+
+    Args:
+        sweep: says which counts are measured, and which of them are fitted.
+        layout: with the decomposition of each of these counts, and the probe's fits where it ran.
+        experiment: one of the sweep's.
+
+    Returns:
+        What prediction.txt says, as lines.
+
+    Raises:
+        TrisectError: a run is missing or damaged, or nothing gives a rate.
+    """
+    machine, host = sweep.machine, sweep.machine.ranks_per_host
+    runs = {n: read_run(layout.run(experiment, n), n, host(n)) for n in sweep.counts(experiment)}
+    shared = {n: bool(run.table["oversubscribed"].any()) for n, run in runs.items()}
+    chosen = counts_to_fit(shared, sweep.settings.predict.fit)
+    known, source = all_reduces_of(machine, sweep.settings.machine, fits_of(layout))
+    start = outline(experiment, sweep.experiments[experiment], sweep.settings.size)
+    fitted = fit(start, [runs[n] for n in chosen], host, all_reduce=known, jitter=machine.compute_jitter or None)
+    counts = sorted({*runs, *answers.doublings(min(runs), host)})
+    modelled = predict(fitted.model, counts)
+    table = beside(experiment, modelled, {n: run.table for n, run in runs.items()}, chosen)
+    notes = [source, *answers.caveats_of_fit(table, runs, fitted, machine, chosen), *fitted.notes]
+    record = answers.prediction_record(
+        fitted.model,
+        machine,
+        (sweep.settings.size, sweep.settings.machine),
+        modelled,
+        measured=max(runs),
+        fitted=chosen,
+        errors=answers.relative_errors(table),
+        notes=[*notes, *answers.fitted_rates(fitted)],
+    )
+    lines = prediction_text(record, table[["gpus", "section", "role", *PREDICTED_QUANTITIES]])
+    write_all(
+        {
+            layout.prediction(experiment): lambda path: table.to_csv(path, index=False),
+            layout.prediction_record(experiment): record.write,
+            layout.prediction_words(experiment): lambda path: path.write_text("\n".join(lines) + "\n"),
+        }
+    )
+    return lines
+
+
+def read_run(files: RunLayout, gpus: int, per_node: int) -> Measured:
+    """One run as a fit takes it.
+
+    Args:
+        files: of the run, with its decomposition.
+        gpus: its ranks.
+        per_node: how many of them a node has.
+
+    Raises:
+        TrisectError: its decomposition is missing, damaged or of another count, or its NCCL logs are of another run.
+    """
+    table = read_table(files.decomposition, DECOMPOSITION)
+    if set(table["gpus"]) != {gpus}:
+        raise TrisectError(f"{files.decomposition}: is not of {gpus} GPUs; run it again")
+    collectives, ranks = read_table(files.collectives, PAIRED_COLLECTIVES), read_table(files.ranks, RANKS)
+    named = {how for how in algorithms_of(files, gpus)[0].values() if how != UNKNOWN_ALGORITHM}
+    return Measured(gpus, per_node, table, ranks, collectives, named.pop() if len(named) == 1 else UNKNOWN_ALGORITHM)
+
+
+def all_reduces_of(machine: Machine, name: str, fits: pd.DataFrame | None) -> tuple[AllReduceCosts | None, Note]:
+    """What all_reduces take, and where that comes from: the machine's links, else the probe's fits, else None.
+
+    Args:
+        machine: which may have links.
+        name: of its file.
+        fits: tables.FITS; None where nothing was probed.
+    """
+    if machine.links is not None:
+        return of_links(machine.links, machine.gpus_per_node), answers.rates_of_links(name, machine)
+    lines = [] if fits is None else lines_of(fits)
+    if fits is not None and lines:
+        counts = [line.gpus for line in lines]
+        shared = bool(fits.loc[fits["gpus"].isin(counts), "oversubscribed"].any())
+        return of_lines(lines, machine.ranks_per_host), note(
+            "rates_of_probe", counts=list(counts), oversubscribed=shared
+        )
+    return None, note("rates_of_transfers")

@@ -1,0 +1,1 @@
+"""One function a figure, from a table to a matplotlib figure, and what figures share."""

@@ -1,0 +1,267 @@
+"""How every figure looks: colours, markers, axes; and how a data point is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import quote
+
+import matplotlib
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from trisect.results.tables import TOTAL
+
+LineStyle = Any
+"""A matplotlib line style: a name or a dash sequence."""
+
+TAG = "tag:"
+"""First characters of the ids that `tag` makes."""
+
+WIDTH_IN = 9.0
+MOST_LABELS = 7
+INK = "#1f2933"
+MUTED = "#5a6672"
+
+# Okabe and Ito's palette: told apart with any colour vision; markers tell them apart in grey.
+_SECTION_COLOURS = ("#0072b2", "#d55e00", "#007a5a", "#a8518a", "#8c6d00", "#444444")
+_SECTION_MARKERS = ("o", "s", "^", "v", "P", "X")
+_LINES = {"2d": ("-", "-.", (0, (7, 1, 1, 1, 1, 1))), "3d": ("--", ":", (0, (1, 2)))}
+
+RC = {
+    **sns.axes_style("ticks", {"axes.spines.top": False, "axes.spines.right": False}),
+    "font.family": "sans-serif",
+    "font.sans-serif": [
+        "DejaVu Sans",
+        "Verdana",
+        "sans-serif",
+    ],  # the first comes with matplotlib: same layout anywhere
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "axes.edgecolor": "#9aa5b1",
+    "axes.linewidth": 0.8,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e3e7eb",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "hatch.linewidth": 0.7,
+    "text.parse_math": False,  # a "$" in a name is a "$"
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "trisect",  # ids depend on the content alone
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn."""
+
+    colour: str
+    marker: str = "o"
+    line: LineStyle = "-"
+    width: float = 1.4
+    hatch: str = ""
+
+
+PART_LOOKS = {
+    "compute": Look("#2f5575"),
+    "transfer": Look("#e69f00", hatch="////"),
+    "wait": Look("#b9c4ce"),
+}
+"""The three parts of a section; dark, middle and light, so that grey print keeps them apart."""
+
+PERCENT = FuncFormatter(lambda value, _: f"{100 * value:g} %")
+
+COMBINED = Look(INK, marker="D", line="-", width=2.2)
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """Every figure is drawn and saved inside this; also a decorator."""
+    with matplotlib.rc_context(RC):
+        yield
+
+
+def experiments_of(scaling: pd.DataFrame) -> list[str]:
+    """Experiments, in the table's order."""
+    return list(scaling["experiment"].unique())
+
+
+def sections_of(rows: pd.DataFrame) -> list[str]:
+    """Sections, in the table's order, without the row that sums them."""
+    return [name for name in rows["section"].unique() if name != TOTAL]
+
+
+def families_of(scaling: pd.DataFrame) -> dict[tuple[str, ...], list[str]]:
+    """Experiments that share their sections, such as all inference: they share a panel."""
+    families: dict[tuple[str, ...], list[str]] = {}
+    for name, rows in scaling.groupby("experiment", sort=False):
+        families.setdefault(tuple(sorted(sections_of(rows))), []).append(str(name))
+    return families
+
+
+def section_looks(scaling: pd.DataFrame) -> dict[str, Look]:
+    """One colour and marker per section, the same in every panel, and the look of the combined series."""
+    names = sections_of(scaling)
+    colours, markers = _SECTION_COLOURS, _SECTION_MARKERS
+    looks = {name: Look(colours[i % len(colours)], markers[i % len(markers)]) for i, name in enumerate(names)}
+    return looks | {TOTAL: COMBINED}
+
+
+def experiment_lines(experiments: Iterable[str]) -> dict[str, LineStyle]:
+    """A line style per experiment of one panel: 2D solid, 3D dashed, further ones by other dashes."""
+    used = {"2d": 0, "3d": 0}
+    lines: dict[str, LineStyle] = {}
+    for name in experiments:
+        kind = "3d" if "3d" in name.lower() else "2d"
+        lines[name] = _LINES[kind][used[kind] % len(_LINES[kind])]
+        used[kind] += 1
+    return lines
+
+
+def panels(
+    count: int, columns: int, height_in: float, *, sharey: Literal["all", "row", "none"] = "none"
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` axes, filled row by row."""
+    columns = min(count, columns)
+    rows = math.ceil(count / columns)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.03)
+    figure = Figure(figsize=(WIDTH_IN, height_in * rows + 0.45), layout=layout)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def gpu_axis(axes: Axes, rows: pd.DataFrame) -> None:
+    """A log2 axis with a tick at each count in `rows`; of more than MOST_LABELS, from the largest, some are named."""
+    ticks = sorted(set(rows["gpus"]))
+    step = math.ceil(len(ticks) / MOST_LABELS)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(ticks[0] / 1.25, ticks[-1] * 1.25)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels(["" if place % step else str(tick) for place, tick in enumerate(reversed(ticks))][::-1])
+    axes.set_xlabel(f"{unit_of(rows)}s")
+
+
+def unit_of(rows: pd.DataFrame) -> str:
+    """What is counted, in the singular: the column `unit` that `figures.draw` adds, or GPU."""
+    return str(rows["unit"].iloc[0]) if "unit" in rows else "GPU"
+
+
+def title(axes: Axes, *texts: str) -> None:
+    """A panel's title, a line per text; a long one breaks into lines rather than run into the next panel."""
+    spec = axes.get_subplotspec()
+    columns = spec.get_gridspec().ncols if spec else 1
+    axes.set_title("\n".join(textwrap.fill(text, 88 // columns) for text in texts))
+
+
+def sentence(text: str) -> Figure:
+    """A figure that says why there is nothing to draw."""
+    with theme():
+        figure = Figure(figsize=(WIDTH_IN, 0.6))
+        figure.text(0.02, 0.5, text, va="center", color=MUTED)
+    return figure
+
+
+def label_rows(panels: Iterable[Axes], *lines: str) -> None:
+    """Name the vertical axis, once a row."""
+    for axes in panels:
+        spec = axes.get_subplotspec()
+        if spec is None or spec.is_first_col():
+            axes.set_ylabel("\n".join(textwrap.fill(line, 40) for line in lines))
+
+
+def of_experiment(axes: Axes, experiment: str, *section: str) -> None:
+    """Make a panel that of one experiment, or of one section: its title, and what the page switches on and off."""
+    title(axes, experiment, *section)
+    axes.set_gid(tag(experiment, *section))
+
+
+def note(axes: Axes, text: str) -> None:
+    """A remark at the top right of a panel."""
+    axes.set_title(text, loc="right", fontsize=8, fontweight="normal", color=MUTED)
+
+
+def tag(experiment: str, section: str = "", hover: str = "") -> str:
+    """The id of an artist: `svg.annotate` turns it into what the page switches on and off and shows on hover."""
+    return TAG + quote(json.dumps([experiment, section, hover]))
+
+
+def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """One series: a line, its intervals, and one marker per point, hollow where oversubscribed.
+
+    Args:
+        points: one row per GPU count: experiment, section, gpus, value, lo, hi, oversubscribed, hover; NaN is skipped.
+    """
+    points = points.dropna(subset=["value"]).sort_values("gpus")
+    if points.empty:
+        return
+    untitled = tag(points["experiment"].iloc[0], points["section"].iloc[0])
+    line: dict[str, Any] = {"color": look.colour, "linestyle": look.line, "linewidth": look.width}
+    sns.lineplot(data=points, x="gpus", y="value", ax=axes, errorbar=None, legend=False, **line)
+    axes.lines[-1].set_gid(untitled)
+    axes.set_ylabel("")
+    draw_marks(axes, points.assign(marker=look.marker), look.colour)
+
+
+def draw_marks(axes: Axes, points: pd.DataFrame, colour: str) -> None:
+    """The intervals and markers of `draw_series`, each point with a `marker` of its own; `at`, if given, is its x."""
+    style: dict[str, Any] = {"color": colour, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
+    for point in points.to_dict("records"):
+        x = point.get("at", point["gpus"])
+        if not math.isnan(point["lo"]) and not math.isnan(point["hi"]):
+            untitled = tag(point["experiment"], point["section"])
+            axes.vlines(x, point["lo"], point["hi"], color=colour, linewidth=1.0, gid=untitled)
+        style |= {"markerfacecolor": "white" if point["oversubscribed"] else colour, "marker": point["marker"]}
+        axes.plot(x, point["value"], zorder=3, gid=tag(point["experiment"], point["section"], point["hover"]), **style)
+
+
+def legend(figure: Figure, handles: Mapping[str, Line2D | Patch], scaling: pd.DataFrame) -> None:
+    """One legend below the panels; it explains hollow points where there are any."""
+    if scaling["oversubscribed"].any():
+        hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 5.5, "linestyle": "none"}
+        handles = {**handles, "hollow: oversubscribed, more ranks than cores": Line2D([], [], color=INK, **hollow)}
+    columns = len(handles) if len(handles) <= 5 else math.ceil(len(handles) / 2)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, handlelength=2.4)
+
+
+def line_handle(look: Look, *, marker: bool = True) -> Line2D:
+    """A legend entry for a series."""
+    shown = look if marker else replace(look, marker="")
+    return Line2D([], [], color=shown.colour, marker=shown.marker, linestyle=shown.line, linewidth=shown.width)
+
+
+def where(row: Mapping[Any, Any]) -> str:
+    """Which run and section a row is about, for hover text."""
+    section = "all sections" if row["section"] == TOTAL else row["section"]
+    return f"{row['experiment']}, {section}, {row['gpus']} {row.get('unit', 'GPU')}{'s' if row['gpus'] != 1 else ''}"
+
+
+def flag(row: Mapping[Any, Any]) -> str:
+    """What hover text adds to an oversubscribed row."""
+    return ", oversubscribed" if row["oversubscribed"] else ""

@@ -1,0 +1,1 @@
+"""One module a section of the page, from tables to what its template shows."""

@@ -1,0 +1,174 @@
+"""The scaling table of one experiment as cells: what a reader sees, what a sort and a copy use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from trisect import wording
+from trisect.report.figures.style import sections_of
+from trisect.results.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table."""
+
+    shown: str
+    spread: str = ""  # the interval, as text
+    value: str = ""  # full precision
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the main table: a section at a GPU count."""
+
+    section: str
+    gpus: int
+    oversubscribed: bool
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One row of the table of all columns: a column of scaling.csv at every count."""
+
+    name: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """One row of a Grid: a count, what it is about in words, and its numbers."""
+
+    experiment: str
+    section: str
+    gpus: int
+    oversubscribed: bool
+    names: list[str]
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A plain table by count."""
+
+    names: list[str]  # headings of words
+    titles: list[str]  # headings of numbers
+    rows: list[GridRow]
+
+
+NumberColumns = Mapping[str, tuple[str, wording.Form]]
+"""Columns of numbers: title and form, by name."""
+
+MAIN: NumberColumns = {
+    "span_s": ("span", wording.seconds),
+    "compute_s": ("compute", wording.seconds),
+    "transfer_s": ("transfer", wording.seconds),
+    "wait_s": ("wait", wording.seconds),
+    "load_balance": ("load balance", wording.percent),
+    "comm_efficiency": ("comm. efficiency", wording.percent),
+    "parallel_efficiency": ("parallel efficiency", wording.percent),
+    "comp_scaling": ("compute scaling", wording.percent),
+    "global_efficiency": ("global efficiency", wording.percent),
+    "cost": ("cost", wording.times),
+}
+"""Columns of the main table: title and form."""
+
+_FORMS: dict[str, wording.Form] = {
+    **dict.fromkeys(TIMES, wording.seconds),
+    **dict.fromkeys((*EFFICIENCIES, *RELATIVE, "load_balance_bound", "unattributed_share"), wording.percent),
+    "cost": wording.times,
+    "profiling_overhead": wording.times,
+    "payload_bytes": wording.size,
+}
+
+
+MAX_UNATTRIBUTED = 0.01
+"""Share of the device time that may belong to no launch without being said."""
+
+
+def main_table(rows: pd.DataFrame) -> list[Row]:
+    """Rows by count, sections first and their total last, with the columns of MAIN."""
+    return [
+        Row(
+            row["section"], row["gpus"], bool(row["oversubscribed"]), [_cell(row, name, MAIN[name][1]) for name in MAIN]
+        )
+        for row in _ordered(rows).to_dict("records")
+    ]
+
+
+def all_columns(rows: pd.DataFrame) -> dict[str, list[Quantity]]:
+    """Per section, every column of tables.SCALING as a row across the counts."""
+    tables = {}
+    for section in [*sections_of(rows), TOTAL]:
+        counts = rows[rows["section"] == section].sort_values("gpus").to_dict("records")
+        names = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
+        bounds = {f"{name}{end}" for name in names for end in ("_lo", "_hi")}
+        tables[section] = [
+            Quantity(name, [_cell(row, name, _FORMS.get(name, plain)) for row in counts])
+            for name in names
+            if name not in bounds
+        ]
+    return tables
+
+
+def grid(rows: pd.DataFrame, names: Mapping[str, str], columns: NumberColumns) -> Grid:
+    """Rows as they come, without the columns of numbers that hold none.
+
+    Args:
+        rows: with `gpus`, and `experiment`, `section` and `oversubscribed` where it has them.
+        names: headings of the columns of words, by column.
+        columns: the columns of numbers.
+    """
+    used = {name: spec for name, spec in columns.items() if rows[name].notna().any()}
+    made = [
+        GridRow(
+            str(row.get("experiment", "")),
+            str(row.get("section", "")),
+            int(row["gpus"]),
+            bool(row.get("oversubscribed", False)),
+            [str(row[name]) for name in names],
+            [_cell(row, name, form) for name, (_, form) in used.items()],
+        )
+        for row in rows.to_dict("records")
+    ]
+    return Grid(list(names.values()), [title for title, _ in used.values()], made)
+
+
+def notes(rows: pd.DataFrame) -> list[str]:
+    """What a reader of the table has to know beside its numbers, a sentence each."""
+    sections = rows[rows["section"] != TOTAL]
+    bound = sections.loc[sections["transfer_is_bound"].astype(bool), "section"].unique()
+    repaired = sections.loc[sections["repairs"] > 0, "gpus"].unique()
+    stray = sections.loc[sections["unattributed_share"] > MAX_UNATTRIBUTED, "gpus"].unique()
+    sentences = {
+        "A rooted collective, such as a broadcast, takes part in {}: transfer there is a lower bound, and some of the "
+        "wait may be transfer.": bound,
+        "Traces were repaired while reading at {}: the numbers there rest on mended values.": repaired,
+        f"More than {wording.percent(MAX_UNATTRIBUTED)} of the device time belongs to no launch at {{}}.": stray,
+    }
+    return [text.format(wording.listed([str(at) for at in where])) for text, where in sentences.items() if len(where)]
+
+
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    order = {name: place for place, name in enumerate([*sections_of(rows), TOTAL])}
+    return rows.assign(place=rows["section"].map(order)).sort_values(["gpus", "place"])
+
+
+def _cell(row: Mapping[Any, Any], name: str, form: wording.Form) -> Cell:
+    lo, hi = (row.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
+    return Cell(
+        form(row[name]), wording.interval(row[name], lo, hi, form), "" if pd.isna(row[name]) else str(row[name])
+    )
+
+
+def plain(value: Any, like: Any = None) -> str:
+    """Any value as it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return wording.NO_NUMBER if pd.isna(value) else f"{value:g}"

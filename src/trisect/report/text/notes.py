@@ -1,0 +1,53 @@
+"""Notes in words: the sentence that notes.yaml has for their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+import yaml
+
+from trisect import wording
+from trisect.results.notes import Note
+
+FILTERS = {
+    name: getattr(wording, name)
+    for name in (
+        *("digits", "seconds", "percent", "signed_percent", "size", "gb_per_s", "times"),
+        *("listed", "counted", "counts", "ranks", "iterations", "upper_first", "unbroken"),
+    )
+}
+"""What templates may word numbers with: functions of trisect.wording, by their names."""
+
+
+@cache
+def templates() -> dict[str, str | dict[str, str]]:
+    """The content of notes.yaml: by kind a sentence, or for a remedy a `short` and a `long` one."""
+    return dict(yaml.safe_load(files("trisect.report.text").joinpath("notes.yaml").read_text()))
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    environment.filters |= FILTERS | {"note": lambda values: in_words(Note(**values))}
+    return environment
+
+
+def in_words(note: Note, unit: str = "GPU", form: str = "long") -> str:
+    """A note as one sentence.
+
+    Args:
+        note: of a kind in notes.yaml.
+        unit: what is counted, in the singular: "GPU", or "rank" where the ranks ran on CPUs.
+        form: of a remedy, "short" or "long".
+    """
+    found = templates()[note.kind]
+    template = found if isinstance(found, str) else found[form]
+    return " ".join(_environment().from_string(template).render(note.values, unit=unit).split(" "))
+
+
+def all_in_words(notes: Iterable[Note], unit: str = "GPU") -> list[str]:
+    """Each of several notes as a sentence, those that read alike once."""
+    return list(dict.fromkeys(in_words(one, unit) for one in notes))

@@ -1,0 +1,1 @@
+"""The contract of the results folder: its paths, tables, run records and notes."""

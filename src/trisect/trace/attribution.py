@@ -1,0 +1,172 @@
+"""Work to the section that launched it: device activity through its launch, collectives of the host likewise.
+
+Work belongs to the section that was open when it was launched, whichever thread launched it: a backward
+pass runs on autograd's thread while its caller waits inside the section.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from trisect.trace.collective_names import (
+    UNKNOWN_OP,
+    device_bytes,
+    host_bytes,
+    is_enqueue,
+    is_host_collective,
+    operation,
+)
+from trisect.trace.events import MISSING_NS, Header
+from trisect.trace.intervals import Intervals, as_intervals, containing, union
+from trisect.trace.nested import calls_inside
+from trisect.trace.recording import Annotation, Column, Recording
+from trisect.trace.times import Device, Launches, Refuse, host_operations, one_at_a_time, usable_marks
+from trisect.trace.windows import Windows
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of one rank. `launch_ns` is MISSING where nothing launched it."""
+
+    op: str
+    payload_bytes: int
+    group: str
+    group_size: int
+    seq: int
+    start_ns: int
+    end_ns: int
+    launch_ns: int
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Of each piece of device activity: when and from which thread, MISSING where no launch has its correlation id."""
+
+    time_ns: Column
+    thread: Column
+
+
+def launch_rows(launches: Launches, correlation: Column) -> Column:
+    """Where in `launches` each id's launch is, -1 where none has it; of several with one id the first in time."""
+    order = np.lexsort((launches.start_ns, launches.correlation))
+    known = launches.correlation[order]
+    at = np.searchsorted(known, correlation)
+    found = (correlation >= 0) & (np.append(known, MISSING_NS)[at] == correlation)
+    return np.where(found, np.append(order, -1)[at], -1)
+
+
+def launches_of(launches: Launches, device: Device) -> Launched:
+    """The launch of each piece of device activity."""
+    row = launch_rows(launches, device.correlation)
+    columns = (launches.start_ns, launches.thread)
+    return Launched(*(np.where(row >= 0, np.append(column, MISSING_NS)[row], MISSING_NS) for column in columns))
+
+
+def lost_kernels(launches: Launches, device: Device, iterations: Windows) -> tuple[Column, Column]:
+    """Per iteration: kernel launches, and those of them that no kernel of the device answers."""
+    kernel = launches.kernel == 1
+    of = containing(iterations.start_ns, iterations.end_ns, launches.start_ns[kernel])
+    lost = ~np.isin(launches.correlation[kernel], device.correlation)
+    size = len(iterations.numbers)
+    return np.bincount(of[of >= 0], minlength=size), np.bincount(of[(of >= 0) & lost], minlength=size)
+
+
+def host_compute(timeline: Recording, thread: int, repairs: Counter[str]) -> Intervals:
+    """When the host computed: operators of the annotating thread and of autograd's threads.
+
+    An operator that calls torch.distributed is a wrapper, which may wait: what it called counts, it does not.
+    """
+    start_ns, end_ns, threads, c10d = host_operations(timeline, repairs)
+    computing = np.isin(threads, [thread, *timeline.autograd_threads]) & (c10d == 0)
+    for one in np.unique(threads[c10d == 1]):
+        calls = np.sort(start_ns[(threads == one) & (c10d == 1)])
+        computing &= (threads != one) | (calls_inside(calls, start_ns, end_ns) == 0)
+    return union(as_intervals(start_ns[computing], end_ns[computing]))
+
+
+def device_collectives(timeline: Recording, device: Device, launched: Launched, header: Header) -> list[Collective]:
+    """NCCL kernels. What a kernel does not say of itself, the annotation around its launch may."""
+    enqueues = _Enqueues(timeline)
+    found = []
+    for index in np.flatnonzero(device.kernel >= 0):
+        kernel = timeline.communication[device.kernel[index]]
+        launch_ns = int(launched.time_ns[index])
+        around = enqueues.around(int(launched.thread[index]), launch_ns)
+        names = [kernel.args.collective, around.name if around else "", kernel.name]
+        op = next((op for name in names if (op := operation(name)) != UNKNOWN_OP), UNKNOWN_OP)
+        size = kernel.args.group_size if kernel.args.group_size > 0 else group_size(header, kernel.args.group)
+        payload = device_bytes(op, kernel.args)
+        if payload < 0 and around:
+            payload = host_bytes(op, around.args, size)
+        times = int(device.start_ns[index]), int(device.end_ns[index]), launch_ns
+        found.append(Collective(op, payload, kernel.args.group, size, kernel.args.seq, *times))
+    return sorted(found, key=lambda collective: collective.start_ns)
+
+
+def idle_threads(timeline: Recording, thread: int) -> frozenset[int]:
+    """Threads of the host whose operators are no compute, as far as is known."""
+    return frozenset(np.unique(timeline.host["thread"]).tolist()) - timeline.autograd_threads - {thread}
+
+
+def called_in_step(timeline: Recording) -> bool | None:
+    """Whether the k-th collective of the host is the k-th call's; None where there is no collective.
+
+    Workers take calls in order, so that it is, unless the trace lacks some.
+    """
+    marks = {(mark.start_ns, mark.end_ns, mark.name, mark.thread) for mark in timeline.marks}
+    starts = sorted(start_ns for start_ns, _, name, _ in marks if is_host_collective(name))
+    calls = _calls(timeline)
+    if not starts:
+        return None
+    return len(calls) == len(starts) and all(call <= start for call, start in zip(calls, starts, strict=True))
+
+
+def host_collectives(timeline: Recording, header: Header, repairs: Counter[str], refuse: Refuse) -> list[Collective]:
+    """Collectives that ran on the host, such as gloo's, which run on its worker threads."""
+    marks = one_at_a_time(usable_marks(timeline, is_host_collective, repairs, refuse), repairs)
+    calls = _calls(timeline) if called_in_step(timeline) else [mark.start_ns for mark in marks]
+    size = group_size(header)
+    found = []
+    for mark, call in zip(marks, calls, strict=True):
+        op = operation(mark.name)
+        payload = host_bytes(op, mark.args, size)
+        found.append(Collective(op, payload, "", size, -1, mark.start_ns, mark.end_ns, int(call)))
+    return found
+
+
+def enqueues(timeline: Recording) -> bool:
+    """Whether the host asked for communication of the device."""
+    return any(is_enqueue(mark.name) for mark in timeline.marks)
+
+
+def _calls(timeline: Recording) -> list[int]:
+    return sorted(timeline.host["start_ns"][timeline.host["c10d"] == 1].tolist())
+
+
+def group_size(header: Header, group: str = "") -> int:
+    """The size of a process group; of one without a name only if all of the job have the same, else -1."""
+    sizes = header.distributed.group_sizes()
+    if group in sizes:
+        return sizes[group]
+    one_of = set(sizes.values()) or {header.distributed.world_size or -1}
+    return one_of.pop() if len(one_of) == 1 else -1
+
+
+class _Enqueues:
+    """Annotations of the host around the launches of NCCL kernels."""
+
+    def __init__(self, timeline: Recording) -> None:
+        self._marks: dict[int, list[Annotation]] = defaultdict(list)
+        for mark in sorted(timeline.marks, key=lambda mark: mark.start_ns):
+            if is_enqueue(mark.name):
+                self._marks[mark.thread].append(mark)
+
+    def around(self, thread: int, launch_ns: int) -> Annotation | None:
+        """The innermost one around a launch."""
+        marks = self._marks.get(thread, [])
+        last = bisect_right(marks, launch_ns, key=lambda mark: mark.start_ns)
+        return next((mark for mark in reversed(marks[:last][-4:]) if mark.end_ns >= launch_ns), None)

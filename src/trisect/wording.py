@@ -1,0 +1,149 @@
+"""Numbers, units, plurals and lists as people read them; every message and page words them here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+
+Form = Callable[..., str]
+"""A value as text with its unit; a second argument is the value whose unit to use."""
+
+NO_NUMBER = "-"
+"""Shown where a table holds no number."""
+
+_SECONDS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+_BYTES = ((1.0, "B"), (1e-3, "kB"), (1e-6, "MB"), (1e-9, "GB"), (1e-12, "TB"))
+
+
+def digits(value: float, figures: int = 3) -> str:
+    """A value to `figures` significant digits, and whole from there on; an exponent only below 0.001."""
+    if math.isnan(value):
+        return NO_NUMBER
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-3:
+        return f"{value:.{figures - 1}e}"
+    if abs(value) >= 1e5:
+        return f"{float(f'{value:.{figures - 1}e}'):,.0f}"
+    decimals = figures - 1 - math.floor(math.log10(abs(float(f"{value:.{figures - 1}e}"))))
+    return f"{value:.{max(decimals, 0)}f}"
+
+
+def seconds(value: float, like: float | None = None) -> str:
+    """A duration given in seconds, in s, ms or µs: the unit that keeps it short, or that keeps `like` short."""
+    if math.isnan(value):
+        return NO_NUMBER
+    factor, unit = time_unit(value if like is None else like)
+    return f"{digits(value * factor)} {unit}"
+
+
+def time_unit(value: float) -> tuple[float, str]:
+    """The unit that keeps a duration given in seconds short, and how many of it make a second."""
+    size_ = abs(value)
+    return next((pair for pair in _SECONDS if size_ * pair[0] >= 0.9995), _SECONDS[-1 if size_ else 0])
+
+
+def percent(value: float, like: float | None = None) -> str:
+    """A share (1 is 100 %) in percent; one decimal below 10 %."""
+    if math.isnan(value):
+        return NO_NUMBER
+    shown = 100 * value
+    return f"{shown:.1f} %" if 0 < abs(shown) < 9.95 else f"{shown:.0f} %"
+
+
+def signed_percent(value: float, unknown: str = NO_NUMBER) -> str:
+    """A relative error with its sign, without one where it rounds to nothing; `unknown` for NaN."""
+    if math.isnan(value):
+        return unknown
+    if abs(value) < 5e-4:
+        return "0 %"
+    return f"{'+' if value > 0 else ''}{percent(value)}"
+
+
+def points(value: float, like: float | None = None) -> str:
+    """A difference of two shares (1 is 100 %), in percentage points."""
+    return NO_NUMBER if math.isnan(value) else f"{100 * value:.1f} points"
+
+
+def times(value: float, like: float | None = None) -> str:
+    """A factor: two decimals below 10, so that the factors of one figure have the same."""
+    if math.isnan(value):
+        return NO_NUMBER
+    return f"{value:.2f}x" if abs(value) < 9.995 else f"{digits(value)}x"
+
+
+def size(value: float, like: float | None = None) -> str:
+    """Bytes, with a decimal prefix: the one that keeps it, or `like`, short."""
+    if math.isnan(value):
+        return NO_NUMBER
+    size_ = abs(value if like is None else like)
+    factor, unit = next((pair for pair in _BYTES if size_ * pair[0] < 999.5), _BYTES[-1])
+    return f"{digits(value * factor)} {unit}"
+
+
+def gb_per_s(value: float, like: float | None = None) -> str:
+    """A rate given in GB/s, with the prefix that keeps it, or `like`, short."""
+    return NO_NUMBER if math.isnan(value) else f"{size(1e9 * value, None if like is None else 1e9 * like)}/s"
+
+
+def interval(value: float, lo: float, hi: float, form: Form) -> str:
+    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown."""
+    if math.isnan(lo) or math.isnan(hi):
+        return ""
+    unit = form(value).lstrip("-+.e0123456789")
+    return " to ".join(form(end, value).removesuffix(unit) for end in (lo, hi))
+
+
+def listed(items: Iterable[object]) -> str:
+    """Items as a list in a sentence: "1, 2 and 4"."""
+    words = [str(item) for item in items]
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things: "1 rank", "2 ranks"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def counts(values: Iterable[int], noun: str) -> str:
+    """Several numbers of things: "1, 2 and 4 ranks"."""
+    found = list(values)
+    return f"{listed(found)} {noun}{'s' * (found != [1])}"
+
+
+def upper_first(text: str) -> str:
+    """With a capital, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def unbroken(text: str) -> str:
+    """With each number and its unit kept on one line."""
+    return re.sub(r"(?<=\d) (?=[%\w])", "\u00a0", text)
+
+
+def ranges(values: Iterable[int]) -> str:
+    """`[0, 1, 2, 7]` as "0 to 2, 7"."""
+    runs: list[list[int]] = []
+    for value in sorted({int(value) for value in values}):
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts = [str(run[0]) if len(run) == 1 else f"{run[0]}{' to ' if len(run) > 2 else ', '}{run[-1]}" for run in runs]
+    return ", ".join(parts)
+
+
+def ranks(values: Iterable[int]) -> str:
+    """`[0, 1, 2, 7]` as "ranks 0 to 2, 7"."""
+    return _named("rank", values)
+
+
+def iterations(values: Iterable[int]) -> str:
+    """`[3]` as "iteration 3"."""
+    return _named("iteration", values)
+
+
+def _named(noun: str, values: Iterable[int]) -> str:
+    found = set(values)
+    return f"{noun}{'s' if len(found) != 1 else ''} {ranges(found)}"

@@ -1,0 +1,71 @@
+"""What every rank does whatever it measures: join the others, compare notes, say how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import torch.distributed as dist
+from deepinv.distributed import DistributedContext
+
+from trisect.config.plan import Ranks
+from trisect.errors import TrisectError
+from trisect.host import write_whole
+from trisect.worker import device
+
+T = TypeVar("T")
+
+
+@contextmanager
+def join(launched: Ranks, seed: int | None = None) -> Iterator[DistributedContext]:
+    """The process group and deepinv's context on it, on the named backend, left again at the end.
+
+    Args:
+        launched: what was asked for.
+        seed: of all random numbers, on every rank; None: not set.
+
+    Raises:
+        TrisectError: another backend came up, the world has another size, or two ranks share a GPU.
+    """
+    timeout = timedelta(seconds=launched.collective_timeout_s)
+    dist.init_process_group(launched.backend, timeout=timeout)
+    try:
+        mode = "gpu" if launched.device == "cuda" else "cpu"
+        with DistributedContext(backend=launched.backend, seed=seed, seed_offset=False, device_mode=mode) as ctx:
+            if dist.get_backend() != launched.backend:
+                raise TrisectError(f"backend: {launched.backend} was asked for, {dist.get_backend()} came up")
+            if ctx.world_size != launched.gpus:
+                raise TrisectError(f"gpus: {launched.gpus} ranks were asked for, {ctx.world_size} joined")
+            _require_distinct_devices(ctx)
+            yield ctx
+    finally:
+        dist.destroy_process_group()
+
+
+def _require_distinct_devices(ctx: DistributedContext) -> None:
+    uuids = gather(device.describe(ctx.device)[1], ctx.world_size)
+    for rank, uuid in enumerate(uuids):
+        first = uuids.index(uuid)
+        if uuid is not None and first != rank:
+            raise TrisectError(f"device: ranks {first} and {rank} share the GPU {uuid}; give each task its own")
+
+
+def gather(mine: T, world_size: int) -> list[T]:
+    """Every rank's value, on every rank."""
+    values = [mine] * world_size
+    dist.all_gather_object(values, mine)
+    return values
+
+
+class Progress:
+    """Writes "k/m", or any words, for the launcher to read, whole or not at all; only rank 0 has a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def __call__(self, state: str) -> None:
+        if self.path is not None:
+            write_whole(self.path, state)

@@ -1,0 +1,77 @@
+"""Times and traces: profiled iterations, and some without the profiler to know its overhead."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch.distributed as dist
+from deepinv.distributed import DistributedContext
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+from trisect.config.settings import Iterations
+from trisect.results.record import Profiling
+from trisect.worker.device import synchronize
+from trisect.worker.solver import OpenSection, Solver
+
+
+def measure(
+    solver: Solver,
+    ctx: DistributedContext,
+    iterations: Iterations,
+    trace: Path,
+    progress: Callable[[str], None],
+) -> Profiling:
+    """Run the measured iterations and write this rank's trace.
+
+    Half of the unprofiled iterations run before the profiled ones and half after, so that a drift of the
+    machine's speed does not pass for the profiler's overhead.
+
+    Args:
+        trace: a path ending in .json.gz; complete when it stands.
+        progress: told "k/m" after each measured iteration.
+    """
+    before = iterations.unprofiled // 2
+    unprofiled_s = [iterate(solver, ctx, _no_section) for _ in range(before)]
+    profiled_s = _profiled(solver, ctx, iterations, trace, progress)
+    unprofiled_s += [iterate(solver, ctx, _no_section) for _ in range(iterations.unprofiled - before)]
+    overhead = statistics.median(profiled_s) / statistics.median(unprofiled_s)
+    return Profiling(profiled_s=profiled_s, unprofiled_s=unprofiled_s, overhead=overhead)
+
+
+def iterate(solver: Solver, ctx: DistributedContext, section: OpenSection) -> float:
+    """One iteration closed by a barrier, so that all ranks start the next one together. Returns its seconds."""
+    start = time.perf_counter()
+    solver.iterate(section)
+    synchronize(ctx.device)
+    dist.barrier()
+    synchronize(ctx.device)
+    return time.perf_counter() - start
+
+
+def _profiled(
+    solver: Solver, ctx: DistributedContext, iterations: Iterations, trace: Path, progress: Callable[[str], None]
+) -> list[float]:
+    on_cuda = ctx.device.type == "cuda"
+    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_cuda else [])
+    steps = schedule(wait=0, warmup=iterations.warmup, active=iterations.measured, repeat=1)
+    seconds = []
+    # gloo states its payload only in the recorded shapes; NCCL states it in its own kernels' arguments.
+    with profile(activities=activities, schedule=steps, record_shapes=not on_cuda) as profiler:
+        for k in range(1 - iterations.warmup, iterations.measured + 1):
+            seconds.append(iterate(solver, ctx, record_function))
+            if k > 0:
+                progress(f"{k}/{iterations.measured}")
+            profiler.step()
+    trace.parent.mkdir(parents=True, exist_ok=True)
+    partial = trace.with_name("." + trace.name)  # torch compresses by the ending, so the ending must stay
+    profiler.export_chrome_trace(str(partial))
+    partial.replace(trace)
+    return seconds[iterations.warmup :]
+
+
+def _no_section(_: str) -> nullcontext[None]:
+    return nullcontext()

@@ -1,0 +1,87 @@
+"""One rank of one run, from joining the process group to the run's record.
+
+The launcher starts `work` in every rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT set; any exception fails the run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch.distributed as dist
+
+from trisect.config.plan import Run
+from trisect.results.layout import RunLayout
+from trisect.results.record import Correctness, Profiling, RankRecord, RunRecord
+from trisect.worker import device, provenance
+from trisect.worker.correctness import against_single_process, measurements_sha256, psnr_db, require_agreement
+from trisect.worker.memory import PeakMemory
+from trisect.worker.process_group import Progress, gather, join
+from trisect.worker.profiling import iterate, measure
+from trisect.worker.solver import Solver, build
+
+
+def work(payload: str, folder: Path) -> None:
+    """Measure one run as this rank; rank 0 writes the record last.
+
+    Args:
+        payload: `Run.payload()`, the same for every rank.
+        folder: the run's folder.
+
+    Raises:
+        TrisectError: the device, the backend, the placement or the result is not as it must be.
+    """
+    run = Run.model_validate_json(payload)
+    files = RunLayout(folder)
+    device.require(run.device)
+    with join(run, run.seed) as ctx:
+        require_agreement(ctx, "configurations", run.sha256())
+        solver = build(run, ctx)
+        measurements = require_agreement(ctx, "measurements", measurements_sha256(solver.measurements))
+        correctness = against_single_process(run, ctx, solver)
+        memory = PeakMemory(ctx.device)
+        for _ in range(1 + run.iterations.warmup):
+            iterate(solver, ctx, memory)
+        progress = Progress(files.progress if ctx.rank == 0 else None)
+        profiling = measure(solver, ctx, run.iterations, files.trace(ctx.rank), progress)
+        tiles, operators = len(solver.tiling.local_indices), solver.operators_held
+        place = provenance.rank_place(ctx.rank, ctx.device)
+        mine = RankRecord(**place.model_dump(), tiles=tiles, operators=operators, peak_memory_bytes=memory.peak_bytes)
+        ranks = gather(mine, ctx.world_size)
+        hosts = provenance.cores_by_host(gather(provenance.host_and_cores(), ctx.world_size))
+        if ctx.rank == 0:
+            record(run, solver, ranks, hosts, measurements, correctness, profiling).write(files.record)
+        dist.barrier()
+
+
+def record(
+    run: Run,
+    solver: Solver,
+    ranks: list[RankRecord],
+    hosts: dict[str, int],
+    measurements_sha256: str,
+    correctness: Correctness,
+    profiling: Profiling,
+) -> RunRecord:
+    """Everything known about the run, on rank 0."""
+    size = run.problem_size
+    axes = len(size.image) - 1
+    effective = solver.tiling._strategy.patch_size  # the only place where deepinv keeps it
+    return RunRecord(
+        **provenance.of_launch(run, ranks, hosts),
+        experiment=run.name,
+        size=run.size,
+        mode=run.experiment.mode,
+        sections=run.experiment.sections,
+        tiles=solver.tiling.num_patches,
+        operators=run.experiment.operators,
+        patch_requested=[size.patch] * axes,
+        patch_effective=[effective] * axes if isinstance(effective, int) else list(effective),
+        load_balance_bound=run.bounds(),
+        iterations=run.iterations.model_dump(),
+        measurements_sha256=measurements_sha256,
+        correctness=correctness,
+        profiling=profiling,
+        psnr_db=psnr_db(solver.image, solver.truth),
+        ranks=ranks,
+    )

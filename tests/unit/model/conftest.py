@@ -1,0 +1,26 @@
+"""The shipped machine and study."""
+
+from pathlib import Path
+
+import pytest
+
+from trisect.config.loading import load_experiments, load_machine, load_study
+from trisect.model.predict import Problem, problem
+
+CONFIG = Path(__file__).parents[3] / "config"
+
+
+@pytest.fixture(scope="session", name="v100")
+def _v100():
+    return load_machine("v100", CONFIG)
+
+
+@pytest.fixture(scope="session", name="study")
+def _study():
+    return load_study(CONFIG)
+
+
+@pytest.fixture(scope="session", name="problems")
+def _problems(study) -> dict[str, Problem]:
+    experiments = load_experiments(CONFIG)
+    return {name: problem(name, experiments[name], one, study.size) for name, one in study.experiments.items()}
