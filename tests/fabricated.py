@@ -14,16 +14,18 @@ from dataclasses import replace
 import pandas as pd
 from known import job_of, trace_of
 
+from trisect.analysis.baseline import largest_fair_counts
 from trisect.analysis.differences import Comparison
 from trisect.analysis.timeline import timeline
 from trisect.config.machine import Links
 from trisect.network.implied_rates import implied
 from trisect.network.regimes import MESSAGES
 from trisect.report.catalogue import CATALOGUE
-from trisect.report.figures import rank_heat, scaling_figures, timeline_drawing
-from trisect.report.sections.movement import Movement
-from trisect.report.sections.predictions import Predictions
-from trisect.results.record import Correctness, Profiling, RankRecord, RunRecord
+from trisect.report.figures import timeline_drawing
+from trisect.report.figures.draw import draw
+from trisect.report.material import Material
+from trisect.results.notes import note
+from trisect.results.record import Change, Correctness, PredictionRecord, Profiling, RankRecord, RunRecord
 from trisect.results.tables import (
     COMPARISON,
     EFFICIENCIES,
@@ -67,6 +69,7 @@ def row(experiment: str, section: str, gpus: int, compute: float, transfer: floa
     plain = {"experiment": experiment, "section": section, "gpus": gpus, "iterations": 10, "collectives": 1}
     plain |= {"payload_bytes": 805306368, "transfer_is_bound": False, "unattributed_share": 0.0, "repairs": 0}
     plain |= {"oversubscribed": False, "load_balance_bound": math.nan, "profiling_overhead": 1.03}
+    plain |= {"peak_memory_bytes": 2e9 + 1e10 / gpus}
     return plain | values | other
 
 
@@ -86,7 +89,8 @@ def finished(rows: Iterable[dict]) -> pd.DataFrame:
     first = table[table["gpus"] == base].set_index("section")
     ratio = table["gpus"] / base
     table["baseline_gpus"] = base
-    table["cost"] = ratio * table["span_s"] / table["section"].map(first["span_s"])
+    table["speedup"] = table["section"].map(first["span_s"]) / table["span_s"]
+    table["cost"] = ratio / table["speedup"]
     table["comp_scaling"] = table["section"].map(first["compute_s"]) / (ratio * table["compute_s"])
     table["global_efficiency"] = table["parallel_efficiency"] * table["comp_scaling"]
     for column in (*TIMES, *EFFICIENCIES, *RELATIVE):
@@ -228,14 +232,14 @@ def drawings(scaling: pd.DataFrame, unit: str = "GPU", tables: dict[str, pd.Data
         "prediction": prediction(scaling),
     }
     return {
-        name: scaling_figures.draw(name, drawn[entry.table], unit)
+        name: draw(name, drawn[entry.table], unit)
         for name, entry in CATALOGUE.items()
         if entry.table in drawn
     }
 
 
-def movement(scaling: pd.DataFrame, per_node: int = 4) -> Movement:
-    """What the page says of data movement: rates, a probe's fit at every count, and two messages of each section."""
+def movement(scaling: pd.DataFrame, per_node: int = 4) -> dict[str, pd.DataFrame]:
+    """Material's data movement: rates, a probe's fit at every count, and two messages of each section."""
     fits, messages = [], []
     shared = scaling.groupby("gpus")["oversubscribed"].any()
     for gpus in sorted(scaling.loc[scaling["gpus"] > 1, "gpus"].unique()):
@@ -248,18 +252,49 @@ def movement(scaling: pd.DataFrame, per_node: int = 4) -> Movement:
         for payload, regime in ((8, "latency-bound"), (805306368, "bandwidth-bound")) if gpus > 1 else ():
             messages.append((name, gpus, section, payload, 2.0, "simple", 2e5, 2e5 / (2e5 + payload), regime))
     table = pd.DataFrame(messages, columns=["experiment", "gpus", *MESSAGES])
-    return Movement(rates(scaling, per_node), pd.DataFrame(fits)[list(FITS)], table[table["section"] != TOTAL])
+    messages_ = table[table["section"] != TOTAL]
+    return {"rates": rates(scaling, per_node), "fits": pd.DataFrame(fits)[list(FITS)], "messages": messages_}
 
 
-def predictions(scaling: pd.DataFrame) -> Predictions:
-    """What the page says of predictions, and words for each experiment."""
-    return Predictions(prediction(scaling), {name: f"{name} in words.\nAt 64." for name in scaling["experiment"]})
+def prediction_records(scaling: pd.DataFrame, unit: str = "GPU") -> dict[str, PredictionRecord]:
+    """What a prediction of each experiment answers: invented."""
+    change = Change(change="as_is", pays=64, half=1024, crossing=0, efficiency=0.5)
+    return {
+        str(name): PredictionRecord(
+            experiment=str(name),
+            size="published",
+            machine="v100",
+            unit=unit,
+            fitted=[1, 2],
+            algorithms={2: "ring", 1024: "ring"},
+            shown_at=64,
+            answers=[note("efficiency_holds", level=0.8, count=64)],
+            what_if=[change],
+            errors=[note("none_held_out")],
+            notes=[note("rates_of_transfers")],
+        )
+        for name in scaling["experiment"].unique()
+    }
+
+
+def material(scaling: pd.DataFrame, *, per_node: int = 4, **changes: object) -> Material:
+    """Everything that a page shows, all invented; `changes` replaces fields, `records` among them."""
+    unit = "GPU" if per_node == 4 else "rank"
+    whole = Material(
+        scaling,
+        ranks(scaling),
+        **movement(scaling, per_node),
+        prediction=prediction(scaling),
+        predictions=prediction_records(scaling, unit),
+        records=records_for(scaling),
+    )
+    return replace(whole, **changes)
 
 
 def timelines(scaling: pd.DataFrame) -> dict[tuple[str, int], str]:
     """A drawn timeline of each experiment at its largest count that was not oversubscribed: made-up iterations."""
     drawn = {}
-    for experiment, gpus in rank_heat.chosen_counts(scaling).items():
+    for experiment, gpus in largest_fair_counts(scaling).items():
         arrivals = [[40 + (7 * rank + 3 * step) % 11 for rank in range(gpus)] for step in range(3)]
         job = job_of(*arrivals, transfer_ms=5, name=SECTIONS[experiment.split("_")[0]][0], barrier_ns=1000)
         drawn[experiment, gpus] = timeline_drawing.draw(timeline(trace_of(job)), experiment, gpus)
@@ -279,7 +314,7 @@ def comparison(**changes: object) -> Comparison:
         table=pd.DataFrame(rows, columns=COMPARISON),
         only_before=[("training_2d", 4)],
         only_after=[],
-        changed=["torch: 2.10 before, 2.14 after"],
+        changed=[note("changed", name="torch", before="2.10", after="2.14")],
     )
     return replace(found, **changes)
 
@@ -331,7 +366,7 @@ def record(experiment: str, gpus: int, **changes) -> RunRecord:
         "correctness": Correctness(
             relative_difference={"reconstruction": 3.1e-7}, tolerance=1e-4, size="laptop", iterations=2
         ),
-        "profiling": Profiling(profiled_s=[1.03] * 3, unprofiled_s=[1.0] * 3, price=1.03),
+        "profiling": Profiling(profiled_s=[1.03] * 3, unprofiled_s=[1.0] * 3, overhead=1.03),
         "psnr_db": 31.4,
         "ranks": ranks,
     }

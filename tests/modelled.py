@@ -15,6 +15,7 @@ from trisect.model.predict import Model, Problem
 from trisect.model.simulate import job, nccl_log
 from trisect.pipeline.decompose import annotated
 from trisect.results.layout import Layout
+from trisect.results.notes import to_json
 
 WORK = {
     "gradient": Work(operators_s=0.4, repeated_s=0.01, other_all_reduces=1, other_bytes=8),
@@ -53,9 +54,10 @@ def write_runs(made: Model, layout: Layout, counts: Iterable[int], shared: Itera
         table = annotated(found.table, name, bounds, oversubscribed=gpus in shared, profiling_overhead=1.0)
         table.to_csv(files.decomposition, index=False)
         found.collectives.to_csv(files.collectives, index=False)
-        found.iterations.to_parquet(files.iterations)
-        found.ranks.to_parquet(files.ranks)
+        found.iterations.to_parquet(files.iterations, engine="fastparquet")
+        found.ranks.to_parquet(files.ranks, engine="fastparquet")
         files.findings.write_text("# Findings\n")
+        files.notes.write_text(to_json(found.caveats))
         if logs and gpus > 1:
             files.nccl.mkdir(parents=True)
             (files.nccl / "nccl.log").write_text(nccl_log(made, gpus))

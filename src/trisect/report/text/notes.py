@@ -45,7 +45,7 @@ def in_words(note: Note, unit: str = "GPU", form: str = "long") -> str:
     """
     found = templates()[note.kind]
     template = found if isinstance(found, str) else found[form]
-    return " ".join(_environment().from_string(template).render(note.values, unit=unit).split(" "))
+    return " ".join(_environment().from_string(template).render(note.values, unit=unit).split())
 
 
 def all_in_words(notes: Iterable[Note], unit: str = "GPU") -> list[str]:
