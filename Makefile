@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 SNAKEMAKE_USER_FOLDER = $${XDG_CONFIG_HOME:-$$HOME/.config}/snakemake
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep report study test lint format schemas bench fuzz browser-test slurm-test slurm-up slurm-down slurm-full \
-        network-test install-profiles
+.PHONY: help install sweep report study test lint format schemas bench fuzz browser-test slurm-test slurm-up \
+        slurm-down slurm-full network-test install-profiles
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+install: $(VENV)/.run ## all that a sweep needs, into .venv; runs nothing, so fit for a login node
 
 sweep: $(VENV)/.run ## the main job: every experiment at every count, to results/report.html
 	$(BIN)/snakemake sweep
@@ -23,13 +25,14 @@ study: $(VENV)/.run ## the published study, simulated by the model, to results/s
 test: $(VENV)/.test ## unit tests, then the workflow from bad input to a whole tiny sweep
 	$(BIN)/pytest
 
-lint: $(VENV)/.lint ## style, types, Snakefiles
+lint: $(VENV)/.lint ## style, types, layers, Snakefiles
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 
-format: $(VENV)/.lint ## mend what lint complains about, where a tool can
+format: $(VENV)/.lint ## repair what lint complains about, where a tool can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile workflow/rules
@@ -74,9 +77,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable '.[sweep]'
 	touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.browser: $(VENV)/.%: $(VENV)/.run
-	$(BIN)/pip install --quiet --editable '.[$*]'
+	$(BIN)/pip install --quiet --editable '.[sweep,$*]'
 	touch $@

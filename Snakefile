@@ -1,14 +1,18 @@
 """A GPU-count sweep, measured, cut into compute, transfer and wait, and reported."""
 
+import sys
 from pathlib import Path
 
 from trisect import __version__
 from trisect.config.loading import load
 from trisect.errors import TrisectError
-from trisect.results.layout import Layout
 from trisect.host import hold
-from trisect.launch.preflight import predictable, require_device
+from trisect.launch.job import Job
+from trisect.launch.preflight import left_out, predictable, require_device
+from trisect.launch.request import request
 from trisect.report.catalogue import CATALOGUE, CATEGORIES, TIMELINE
+from trisect.report.text.notes import all_in_words
+from trisect.results.layout import Layout
 
 
 include: "workflow/rules/common.smk"
@@ -42,3 +46,4 @@ onstart:
         hold(LAYOUT.lock, "another snakemake")
     except TrisectError as mistake:
         raise SystemExit(f"trisect: {mistake}")
+    print_left_out()

@@ -45,7 +45,7 @@ print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024, "events": one.read
 READ_JOB = """
 import json, os, sys, time
 from pathlib import Path
-from trisect.trace import read_job
+from trisect.trace.read_job import read_job
 if __name__ == "__main__":
     start = time.perf_counter()
     trace = read_job(Path(sys.argv[1]), sections=["forward", "backward"], workers=int(sys.argv[2]))

@@ -2,7 +2,7 @@
 
     python benchmarks/worker.py [--ranks 2] [--rounds 12] [--experiment inference_2d ...]
 
-Each ratio is of medians of loops of iterations that alternate in one process, so that the machine's mood cancels.
+Each ratio is of medians of loops of iterations that alternate in one process: a drift of the machine's speed cancels.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def row(experiment: str, section: str, gpus: int, compute: float, transfer: floa
     plain = {"experiment": experiment, "section": section, "gpus": gpus, "iterations": 10, "collectives": 1}
     plain |= {"payload_bytes": 805306368, "transfer_is_bound": False, "unattributed_share": 0.0, "repairs": 0}
     plain |= {"oversubscribed": False, "load_balance_bound": math.nan, "profiling_overhead": 1.03}
-    plain |= {"peak_memory_bytes": 2e9 + 1e10 / gpus}
-    return plain | values | other
+    plain |= {"peak_memory_bytes": (2e9 + 1e10 / gpus) * (0.6 if section in ("gradient", "forward") else 1.0)}
+    return dict.fromkeys(TIMES, 0.0) | plain | values | other
 
 
 def finished(rows: Iterable[dict]) -> pd.DataFrame:
@@ -225,17 +225,8 @@ def prediction(scaling: pd.DataFrame, largest: int = 1024) -> pd.DataFrame:
 
 def drawings(scaling: pd.DataFrame, unit: str = "GPU", tables: dict[str, pd.DataFrame] | None = None) -> dict[str, str]:
     """Every figure of a table, and of ranks, rates and a prediction that fit it; or those of some `tables` alone."""
-    drawn = tables or {
-        "scaling": scaling,
-        "ranks": ranks(scaling),
-        "rates": rates(scaling),
-        "prediction": prediction(scaling),
-    }
-    return {
-        name: draw(name, drawn[entry.table], unit)
-        for name, entry in CATALOGUE.items()
-        if entry.table in drawn
-    }
+    drawn = tables or material(scaling).tables
+    return {name: draw(name, drawn[entry.table], unit) for name, entry in CATALOGUE.items() if entry.table in drawn}
 
 
 def movement(scaling: pd.DataFrame, per_node: int = 4) -> dict[str, pd.DataFrame]:
@@ -253,7 +244,7 @@ def movement(scaling: pd.DataFrame, per_node: int = 4) -> dict[str, pd.DataFrame
             messages.append((name, gpus, section, payload, 2.0, "simple", 2e5, 2e5 / (2e5 + payload), regime))
     table = pd.DataFrame(messages, columns=["experiment", "gpus", *MESSAGES])
     messages_ = table[table["section"] != TOTAL]
-    return {"rates": rates(scaling, per_node), "fits": pd.DataFrame(fits)[list(FITS)], "messages": messages_}
+    return {"rates": rates(scaling, per_node), "fits": pd.DataFrame(fits, columns=list(FITS)), "messages": messages_}
 
 
 def prediction_records(scaling: pd.DataFrame, unit: str = "GPU") -> dict[str, PredictionRecord]:
@@ -289,6 +280,11 @@ def material(scaling: pd.DataFrame, *, per_node: int = 4, **changes: object) -> 
         records=records_for(scaling),
     )
     return replace(whole, **changes)
+
+
+def laptop_material(scaling: pd.DataFrame, **changes: object) -> Material:
+    """Of a sweep on CPU cores, whose ranks share one host."""
+    return material(scaling, per_node=99, **{"records": records_for(scaling, laptop_record)} | changes)
 
 
 def timelines(scaling: pd.DataFrame) -> dict[tuple[str, int], str]:

@@ -15,7 +15,7 @@ def event(cat, name, tid, ts, dur, pid=PID, **args):
     return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
 
 
-def mark(name, ts, dur, tid=MAIN, **args):
+def annotation(name, ts, dur, tid=MAIN, **args):
     """An annotation of the host."""
     return event("user_annotation", name, tid, ts, dur, **args)
 
@@ -27,7 +27,7 @@ def op(name, ts, dur, tid=MAIN):
 
 def gloo(name, ts, dur, elements=10, tid=WORKER):
     """A collective of gloo on floats, with shapes."""
-    return mark(f"gloo:{name}", ts, dur, tid, **{"Input Dims": [[elements]], "Input type": ["float"]})
+    return annotation(f"gloo:{name}", ts, dur, tid, **{"Input Dims": [[elements]], "Input type": ["float"]})
 
 
 def launch(correlation, ts, tid=MAIN, name="cudaLaunchKernel"):
@@ -52,7 +52,7 @@ def nccl(correlation, at, ts, dur, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL
 
 
 def document(events, rank=0, world_size=1, **header):
-    """The text of a trace; `header` adds or replaces keys, None takes one away."""
+    """The text of a trace; `header` adds or replaces keys, None removes one."""
     head = {
         "schemaVersion": 1,
         "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world_size},
@@ -81,11 +81,11 @@ def cpu_events():
     for step in range(2):
         t = 1000 + 1000 * step
         events += [
-            mark(f"ProfilerStep#{step}", t, 900),
-            mark("forward", t + 10, 290),
+            annotation(f"ProfilerStep#{step}", t, 900),
+            annotation("forward", t + 10, 290),
             op("aten::conv2d", t + 20, 200),
             op("aten::convolution", t + 25, 190),
-            mark("backward", t + 310, 400),
+            annotation("backward", t + 310, 400),
             op("aten::mm", t + 320, 80),
             op("c10d::allreduce_", t + 405, 10),
             gloo("all_reduce", t + 410, 200),
@@ -102,17 +102,22 @@ def cuda_events():
     for step in range(2):
         t, c = 1000 + 1000 * step, 100 * step
         events += [
-            mark(f"ProfilerStep#{step}", t, 900),
-            mark("forward", t + 10, 90),
+            annotation(f"ProfilerStep#{step}", t, 900),
+            annotation("forward", t + 10, 90),
             op("aten::conv2d", t + 20, 20),
             *launched(c + 1, t + 20, t + 50, 200),
             event("gpu_user_annotation", "forward", COMPUTE, t + 50, 200, DEVICE),
-            mark("backward", t + 110, 100),
+            annotation("backward", t + 110, 100),
             *launched(c + 2, t + 120, t + 260, 100, tid=AUTOGRAD),
             *nccl(c + 3, t + 140, t + 300, 260, tid=AUTOGRAD, **NCCL_ARGS, Seq=step + 1),
             *launched(c + 4, t + 150, t + 400, 60, tid=AUTOGRAD),
         ]
     return events
+
+
+def noted(trace, kind, name):
+    """What a trace's notes of one kind say under a name, one element a note."""
+    return [note.values[name] for note in trace.notes if note.kind == kind]
 
 
 NCCL_ARGS = {

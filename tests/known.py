@@ -30,8 +30,7 @@ def trace_of(job):
             collectives += _collectives(job, iteration, OUTSIDE, step.barrier, sequence)
     collectives.sort(key=lambda row: (row["rank"], row["start_ns"]))
     readings = [
-        {"rank": rank, "file": f"rank-{rank}.json", "events": 1, "repairs": 0, "repaired": "", "skipped_iterations": ""}
-        | {"device_ns": 0, "unattributed_ns": 0}
+        {"rank": rank, "file": f"rank-{rank}.json", "events": 1, "repairs": 0, "device_ns": 0, "unattributed_ns": 0}
         for rank in range(job.world_size)
     ]
     return Trace(

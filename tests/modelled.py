@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from known import trace_of
 
 from trisect.analysis.decomposition import decompose
-from trisect.config.study import Work
+from trisect.config.study_settings import Work
 from trisect.model.allreduce_cost import FittedLine, of_lines
 from trisect.model.fit import Measured
 from trisect.model.predict import Model, Problem
@@ -16,6 +17,9 @@ from trisect.model.simulate import job, nccl_log
 from trisect.pipeline.decompose import annotated
 from trisect.results.layout import Layout
 from trisect.results.notes import to_json
+from trisect.results.tables import write_parquet
+
+CONFIG = Path(__file__).parents[1] / "config"
 
 WORK = {
     "gradient": Work(operators_s=0.4, repeated_s=0.01, other_all_reduces=1, other_bytes=8),
@@ -54,9 +58,8 @@ def write_runs(made: Model, layout: Layout, counts: Iterable[int], shared: Itera
         table = annotated(found.table, name, bounds, oversubscribed=gpus in shared, profiling_overhead=1.0)
         table.to_csv(files.decomposition, index=False)
         found.collectives.to_csv(files.collectives, index=False)
-        found.iterations.to_parquet(files.iterations, engine="fastparquet")
-        found.ranks.to_parquet(files.ranks, engine="fastparquet")
-        files.findings.write_text("# Findings\n")
+        write_parquet(found.iterations, files.iterations)
+        write_parquet(found.ranks, files.ranks)
         files.notes.write_text(to_json(found.caveats))
         if logs and gpus > 1:
             files.nccl.mkdir(parents=True)

@@ -1,13 +1,10 @@
-"""What tests of the page share: captions, a missing run, and a page taken apart."""
+"""What tests of the page share: a missing run, and a page taken apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from trisect.report.catalogue import CATALOGUE
-
-CAPTIONS = {name: f"How to read {name}.\n\nSecond paragraph." for name in CATALOGUE}
 MISSING = {("inference_3d", 2): "rank 1 was killed by signal 9"}
 
 

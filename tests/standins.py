@@ -21,12 +21,12 @@ def act(payload: str, folder: Path) -> None:
     run = RunLayout(folder)
     print(f"rank {rank} says hello", flush=True)
     run.traces.mkdir(parents=True, exist_ok=True)
-    if rank == 0:
-        run.progress.write_text("1/2")
     hello = run.folder / "hello"
     hello.mkdir(exist_ok=True)
     (hello / str(rank)).touch()
     _wait_for_count(hello, int(os.environ["WORLD_SIZE"]))  # as in init_process_group
+    if rank == 0:
+        run.progress.write_text("1/2")
     if "release" in orders:
         _wait_for(Path(orders["release"]))
     fault = orders.get("faults", {}).get(str(rank), orders.get("others", "none"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -16,9 +17,15 @@ class TrisectError(Exception):
     """
 
 
-def missing_extra(extra: str, error: ImportError) -> TrisectError:
-    """The error for a command that needs what only an extra installs."""
-    return TrisectError(f"{error.name} is not installed; this command needs it: pip install 'trisect[{extra}]'")
+def require_extra(extra: str, *modules: str) -> None:
+    """Refuse to go on without the modules that an extra installs.
+
+    Raises:
+        TrisectError: one of them is missing.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise TrisectError(f"{module} is not installed; this command needs it: pip install 'trisect[{extra}]'")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What every layer asks of its machine: files that stand only whole, the cores there are to use, locks."""
+"""What every layer asks of its machine: files written whole or not at all, the cores there are to use, locks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write text (as UTF-8) or bytes under a temporary name and rename it: whole or not at all.
 
     Raises:
-        OSError: it cannot be written; what stood at `path` still stands.
+        OSError: it cannot be written; `path` is as it was before.
     """
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -45,7 +45,7 @@ def hold(path: Path, what: str) -> None:
 
 @contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file `path`; the kernel lets go of it when this process ends, however it ends.
+    """Hold the lock file `path`; the kernel frees it when this process ends, however it ends.
 
     Raises:
         TrisectError: another process holds it, or the folder cannot be written.

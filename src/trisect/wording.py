@@ -88,10 +88,10 @@ def gb_per_s(value: float, like: float | None = None) -> str:
 
 
 def interval(value: float, lo: float, hi: float, form: Form) -> str:
-    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown."""
-    if math.isnan(lo) or math.isnan(hi):
+    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown or a point."""
+    if math.isnan(lo) or math.isnan(hi) or lo == hi:
         return ""
-    unit = form(value).lstrip("-+.e0123456789")
+    unit = form(value).lstrip("-+.,e0123456789")
     return " to ".join(form(end, value).removesuffix(unit) for end in (lo, hi))
 
 
@@ -110,6 +110,11 @@ def counts(values: Iterable[int], noun: str) -> str:
     """Several numbers of things: "1, 2 and 4 ranks"."""
     found = list(values)
     return f"{listed(found)} {noun}{'s' * (found != [1])}"
+
+
+def metric(name: str) -> str:
+    """A column's name in words: "load_balance" as "load balance", "span_s" as "span"."""
+    return name.removesuffix("_s").replace("_", " ")
 
 
 def upper_first(text: str) -> str:

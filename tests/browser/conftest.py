@@ -13,8 +13,9 @@ import fabricated
 import pytest
 
 from trisect.report import page
+from trisect.report.text.notes import in_words
+from trisect.results.notes import note
 
-REPO = Path(__file__).parents[2]
 ARGUMENTS = (
     "--headless",
     "--no-sandbox",
@@ -44,37 +45,27 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     modelled one; and one of which a single run is there.
     """
     folder = tmp_path_factory.mktemp("reports")
-    captions = {path.stem: path.read_text() for path in (REPO / "workflow/report").glob("*.rst")}
-    sweeps = {
-        "cluster": (fabricated.cluster_scaling(), fabricated.record, {}),
-        "laptop": (
-            fabricated.laptop_scaling(),
-            fabricated.laptop_record,
-            {("inference_3d", 2): "rank 1 was killed by signal 9; see results/inference_3d/gpus-2/logs/rank-0001.log"},
-        ),
+    cluster, laptop = fabricated.cluster_scaling(), fabricated.laptop_scaling()
+    killed = {("inference_3d", 2): "rank 1 was killed by signal 9; see results/inference_3d/gpus-2/logs/rank-0001.log"}
+    one = laptop.query("experiment == 'inference_2d' and gpus == 1")
+    not_run = {("inference_2d", n): "not run" for n in (2, 4)}
+    materials = {
+        "cluster": fabricated.material(cluster),
+        "laptop": fabricated.laptop_material(laptop, missing=killed),
+        "modelled": fabricated.material(cluster.assign(peak_memory_bytes=float("nan")), records=()),
+        "partial": fabricated.laptop_material(one, missing=not_run),
     }
     more: dict[str, dict[str, Any]] = {
-        name: {
-            "timelines": fabricated.timelines(scaling),
-            "movement": fabricated.movement(scaling),
-            "predictions": fabricated.predictions(scaling),
-        }
-        for name, (scaling, _, _) in sweeps.items()
+        "cluster": {"timelines": fabricated.timelines(cluster)},
+        "laptop": {"timelines": fabricated.timelines(laptop), "comparison": fabricated.comparison()},
+        "modelled": {"notice": in_words(note("modelled", machine="v100", jitter=0.02, seed=7))},
+        "partial": {},
     }
-    more["laptop"]["comparison"] = fabricated.comparison()
-    one = fabricated.laptop_scaling().query("experiment == 'inference_2d' and gpus == 1")
-    sweeps["modelled"] = (fabricated.cluster_scaling(), fabricated.record, {})
-    sweeps["partial"] = (one, fabricated.laptop_record, {("inference_2d", n): "not run" for n in (2, 4)})
-    more["modelled"] = {"movement": more["cluster"]["movement"], "notice": "Modelled, not measured."}
-    more["partial"] = {}
     paths = {}
-    for name, (scaling, make, missing) in sweeps.items():
-        records = [] if name == "modelled" else fabricated.records_for(scaling, make)
-        tables = {"scaling": scaling, "ranks": fabricated.ranks(scaling)} if name == "partial" else None
-        drawings = fabricated.drawings(scaling, "rank" if make is fabricated.laptop_record else "GPU", tables)
-        html = page.render(scaling, records, missing, drawings, captions, **more[name])
+    for name, material in materials.items():
+        drawings = fabricated.drawings(material.scaling, material.unit, material.tables)
         paths[name] = folder / f"{name}.html"
-        paths[name].write_text(html)
+        paths[name].write_text(page.render(material, drawings, **more[name]))
     return paths
 
 

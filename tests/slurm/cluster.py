@@ -328,7 +328,7 @@ def main(arguments: list[str]) -> int:
         print(reason or __doc__, file=sys.stderr)
         return 2
     if PLAYGROUND.exists():
-        print(f"{PLAYGROUND} stands already; `down` first", file=sys.stderr)
+        print(f"{PLAYGROUND} exists already; `down` first", file=sys.stderr)
         return 2
     cluster.start()
     print(cluster.command("sinfo", "-N"), end="")

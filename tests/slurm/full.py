@@ -56,10 +56,7 @@ def jobs(folder: Path) -> list[Job]:
     """The real worker at each count, then torch alone at 64."""
     project = make_project(folder / "project")
     sweep = load({"experiments": ["inference_2d"], "gpus": [1], "size": "tiny"}, project.folder / "config")
-    real = [
-        Job(f"inference_2d gpus-{n}", "trisect.worker.run_worker:work", sweep.run("inference_2d", n).payload(), n, 10)
-        for n in REAL_COUNTS
-    ]
+    real = [Job.of(sweep.run("inference_2d", n)) for n in REAL_COUNTS]
     return [*real, Job("all_reduce gpus-64", "standins:all_reduce", "{}", 64, 1)]
 
 

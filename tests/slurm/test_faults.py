@@ -1,4 +1,4 @@
-"""Each fault on a real cluster: the verdict, the message, an empty queue, finished results as they were."""
+"""Each fault on a real cluster: the diagnosis, the message, an empty queue, finished results as they were."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_rank_fails(run: Run, layout: RunLayout, fault: str, said: str) -> Non
 
 def test_a_rank_hangs(run: Run) -> None:
     first, rest = failure(run, faults={"2": "sleep"}, others="timed_out")
-    assert "rank 2 on node2 did not join a collective within 300 s, for which ranks 0, 1 and 3 waited" in first
+    assert "rank 2 on node2 did not join a collective within 300 s, for which ranks 0, 1, 3 waited" in first
     assert "rank 2 says hello" in rest
 
 

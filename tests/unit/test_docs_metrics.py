@@ -43,8 +43,8 @@ def job(events, ranks):
     names = {"collective starts": "start_ns", "hidden": "hidden_ns", "end": "end_ns"}
     collectives = events.drop(columns="start").rename(columns=names)
     collectives = collectives.assign(group="", seq=-1, op="all_reduce", bytes=64, group_size=ranks)
-    readings = [{"rank": rank, "file": "", "events": 0, "repairs": 0, "repaired": ""} for rank in range(ranks)]
-    readings = pd.DataFrame(readings).assign(skipped_iterations="", device_ns=0, unattributed_ns=0)
+    readings = [{"rank": rank, "file": "", "events": 0, "repairs": 0} for rank in range(ranks)]
+    readings = pd.DataFrame(readings).assign(device_ns=0, unattributed_ns=0)
     return Trace(as_table(sections, SECTIONS), as_table(collectives, COLLECTIVES), as_table(readings, READINGS))
 
 

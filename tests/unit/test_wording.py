@@ -57,3 +57,27 @@ def test_interval_drops_the_unit_only_where_it_is_the_same(value: float, lo: flo
 )
 def test_listed(items: list[str], shown: str) -> None:
     assert wording.listed(items) == shown
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [([3], "rank 3"), ([0, 1], "ranks 0, 1"), ([2, 0, 1, 7], "ranks 0 to 2, 7"), (range(64), "ranks 0 to 63")],
+)
+def test_ranks(values: list[int], shown: str) -> None:
+    assert wording.ranks(values) == shown
+
+
+def test_plurals() -> None:
+    assert [wording.counted(n, "line") for n in (0, 1, 1200)] == ["0 lines", "1 line", "1,200 lines"]
+    assert [wording.counts(n, "GPU") for n in ([1], [2], [1, 2, 4])] == ["1 GPU", "2 GPUs", "1, 2 and 4 GPUs"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0123, "+1.2 %"), (-0.5, "-50 %"), (-1e-5, "0 %"), (math.nan, wording.NO_NUMBER)]
+)
+def test_signed_percent(value: float, shown: str) -> None:
+    assert wording.signed_percent(value) == shown
+
+
+def test_metric() -> None:
+    assert [wording.metric(name) for name in ("span_s", "load_balance")] == ["span", "load balance"]

@@ -25,7 +25,7 @@ def complaint(project: Project, *arguments: str) -> str:
         ("gpu=[1]", "unknown key 'gpu'; did you mean 'gpus'?"),
         ("gpus=[0]", "gpus.0: Input should be greater than or equal to 1 (got 0)"),
         ("gpus=[-4]", "gpus.0: Input should be greater than or equal to 1 (got -4)"),
-        ("gpus=[2,2]", "gpus: 2 stands there twice"),
+        ("gpus=[2,2]", "gpus: 2 is there twice"),
         ("gpus=[1.5]", "gpus.0: Input should be a valid integer"),
         ("gpus=[6]", "gpus: 6 is above the node size 4 and no multiple of it; use 4 or 8"),
         ("experiments=[inference2d]", "no 'inference2d' in config/experiments/; did you mean 'inference_2d'?"),

@@ -1,6 +1,6 @@
 """`snakemake --lint` has one complaint, and only this one: no conda environment or container for each rule.
 
-trisect is one Python package; what it needs, with versions and reasons, stands in pyproject.toml, and a GPU
+trisect is one Python package; what it needs, with versions and reasons, is in pyproject.toml, and a GPU
 machine brings its own torch. A second statement of the same in a conda file would only drift.
 """
 

@@ -81,7 +81,7 @@ def test_a_wrong_result_fails_the_probe(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(TrisectError) as raised:
         run_job(Job("probe", "standins:probe_corrupted", payload, 2, 3), machine, files, print)
     first = str(raised.value).splitlines()[0]
-    assert "all_reduce of 4096 bytes (separated): 1 of " in first
+    assert "all_reduce of 4096 bytes (isolated): 1 of " in first
     assert " results on rank 1 are wrong, in up to 1 values" in first
     assert not files.record.exists()
     assert not files.all_reduce.exists()

@@ -67,7 +67,7 @@ def test_every_run_records_what_it_ran_on(swept: Project, experiment: str, gpus:
     assert max(record.correctness.relative_difference.values()) < 1e-4
     assert len(record.profiling.profiled_s) == TINY_ITERATIONS["measured"]
     assert len(record.profiling.unprofiled_s) == TINY_ITERATIONS["unprofiled"]
-    assert record.profiling.price > 0
+    assert record.profiling.overhead > 0
     traces = sorted(files.traces.glob("*.json.gz"))
     assert traces == [files.trace(rank) for rank in range(gpus)]
     steps = {e["name"] for e in json.loads(gzip.decompress(traces[0].read_bytes()))["traceEvents"] if "name" in e}
@@ -119,15 +119,32 @@ def test_nothing_is_measured_again_for_a_reformatted_script_or_another_machine_d
     try:
         script.write_text("# a comment\n\n" + before)
         reformatted = swept.snakemake("-n", "sweep").stdout
+        swept.edit("machines/laptop.yaml", lambda c: c.update(slurm={"time_limit_minutes": 7}))
+        limited = swept.snakemake("-n", "sweep").stdout
         swept.edit("machines/laptop.yaml", lambda c: c.update(nodes=16))
         larger = swept.snakemake("-n", "sweep").stdout
     finally:
         script.write_text(before)
-        swept.edit("machines/laptop.yaml", lambda c: c.pop("nodes"))
+        swept.edit("machines/laptop.yaml", lambda c: (c.pop("nodes"), c.pop("slurm")))
     assert "Nothing to be done" in reformatted
+    assert "Nothing to be done" in limited
     assert "rule prediction:" in larger  # which says up to where the machine goes
-    assert "rule benchmark:" not in larger
-    assert "rule decompose:" not in larger
+    assert "benchmark " not in larger
+    assert "decompose " not in larger
+
+
+def test_a_new_version_makes_everything_again_but_the_measurements(
+    swept: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import trisect; trisect.__version__ = '999'")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = swept.snakemake("-n", "sweep")
+    planned = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+    assert "benchmark" not in planned, done.stdout
+    assert planned["decompose"] == "8"
+    assert (planned["scaling"], planned["prediction"], planned["rates"]) == ("4", "4", "4")
+    assert planned["figure"] == str(len(CATALOGUE))
+    assert planned["report"] == "1"
 
 
 def test_another_seed_measures_again(swept: Project) -> None:
@@ -175,7 +192,7 @@ def test_snakemake_report_holds_the_figures_with_captions(swept: Project, tmp_pa
         assert f'"{category}"' in page
     for entry in CATALOGUE.values():
         assert entry.title in page
-    assert "Measured transfer of each section against" in page  # a caption
+        assert entry.worded("rank").caption[:30] in page
     assert "snakemake --force -- results/figures/cost.svg" in page
 
 

@@ -10,9 +10,12 @@ rule benchmark:
     # On one machine, one run at a time and nothing beside it: they would disturb each other's times.
     # Waiting for a SLURM job takes no core, so that one which never starts does not hold back the others.
     threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
+    # A string, which no scheduler counts. As a parameter another time limit would measure again.
+    resources:
+        request=lambda wildcards: request(Job.of(planned_run(wildcards)), SWEEP.machine),
     params:
-        run=lambda wildcards: payload_of(
-            SWEEP.run, wildcards.experiment, int(wildcards.gpus)
-        ),
+        run=lambda wildcards: planned_run(wildcards).payload(),
+    message:
+        "{wildcards.experiment} gpus-{wildcards.gpus}: {resources.request}"
     script:
         "../scripts/benchmark.py"

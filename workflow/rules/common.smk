@@ -12,12 +12,32 @@ except TrisectError as mistake:
 RUN = LAYOUT.run("{experiment}", "{gpus}")
 
 
-def payload_of(launch, *arguments):
-    """What a measurement depends on; a count, experiment or algorithm that cannot be launched ends here."""
+def planned(plan, *arguments):
+    """A run or probe of the plan; a count, experiment or algorithm that cannot be launched ends here."""
     try:
-        return launch(*arguments).payload()
+        return plan(*arguments)
     except TrisectError as mistake:
         raise SystemExit(f"trisect: {mistake}")
+
+
+def planned_run(wildcards):
+    """The run that a job of rule benchmark measures."""
+    return planned(SWEEP.run, wildcards.experiment, int(wildcards.gpus))
+
+
+def planned_probe(wildcards):
+    """The probe that a job of rule all_reduce measures."""
+    return planned(SWEEP.probe, int(wildcards.gpus), wildcards.algorithm)
+
+
+def print_left_out():
+    """Say which counts of the sweep an experiment does not fit on."""
+    for line in all_in_words(left_out(SWEEP), SWEEP.machine.unit):
+        print(line, file=sys.stderr)
+
+
+if workflow.output_settings.dryrun:
+    print_left_out()  # a dry run has no onstart
 
 
 def shown_run(experiment):
@@ -53,17 +73,19 @@ def every_prediction(wildcards):
     return list(PREDICTIONS.values())
 
 
-# What an earlier sweep left, where the settings name one to compare with.
+# The runs of an earlier sweep, where the settings name one to compare with.
 AGAINST = SWEEP.settings.against
-EARLIER = [run.iterations for run in Layout(Path(AGAINST)).runs()] if AGAINST else []
+BASELINE = [run.iterations for run in Layout(Path(AGAINST)).runs()] if AGAINST else []
 
 
 def both_sweeps(wildcards):
-    """The runs of this sweep and of the earlier one."""
-    if not EARLIER:
+    """The runs of the baseline and of this sweep."""
+    if not BASELINE:
         found = f"no run in {AGAINST!r}" if AGAINST else "not set"
         raise SystemExit(
             f"trisect: against: {found}; "
             "name an earlier sweep's results: snakemake compare --config against=FOLDER"
         )
-    return EARLIER + [LAYOUT.run(run.name, run.gpus).iterations for run in SWEEP.runs()]
+    return BASELINE + [
+        LAYOUT.run(run.name, run.gpus).iterations for run in SWEEP.runs()
+    ]

@@ -1,5 +1,5 @@
 rule prediction:
-    """Fit a model to some of an experiment's counts and hold it against the others."""
+    """Fit a model to some of an experiment's counts, and compare it with the others."""
     input:
         decompositions=lambda wildcards: files_of(wildcards.experiment, "decomposition"),
         collectives=lambda wildcards: files_of(wildcards.experiment, "collectives"),

@@ -13,10 +13,14 @@ rule all_reduce:
         algorithm="chosen|ring|tree",
     # As for a run: on one machine nothing beside it, and waiting for SLURM takes no core.
     threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
-    params:
-        probe=lambda wildcards: payload_of(
-            SWEEP.probe, int(wildcards.gpus), wildcards.algorithm
+    resources:
+        request=lambda wildcards: request(
+            Job.of(planned_probe(wildcards)), SWEEP.machine
         ),
+    params:
+        probe=lambda wildcards: planned_probe(wildcards).payload(),
+    message:
+        "probe gpus-{wildcards.gpus} {wildcards.algorithm}: {resources.request}"
     script:
         "../scripts/all_reduce.py"
 

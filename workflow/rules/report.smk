@@ -16,7 +16,7 @@ FIGURES = [name for name, entry in CATALOGUE.items() if DRAWN_FROM.get(entry.tab
 
 
 rule rates:
-    """Hold one experiment's measured transfers against bytes over a rate."""
+    """Compare each measured transfer of one experiment with the time that its bytes should take."""
     input:
         scaling=LAYOUT.scaling("{experiment}"),
         collectives=lambda wildcards: files_of(wildcards.experiment, "collectives"),
@@ -83,7 +83,7 @@ rule timeline:
 
 
 rule compare:
-    """Compare this sweep with an earlier one, before and after a change."""
+    """Compare this sweep with an earlier one, the baseline."""
     input:
         both_sweeps,
     output:
@@ -100,7 +100,7 @@ rule compare:
 rule report:
     """Put findings, figures, tables and what each run ran on into one page."""
     input:
-        earlier=EARLIER,
+        baseline=BASELINE,
         scaling=SCALINGS,
         rates=RATES,
         predictions=list(PREDICTIONS.values()),

@@ -1,4 +1,4 @@
-"""Launch the probe of one count, say how it goes, and return when its record and table stand."""
+"""Launch the probe of one count, report its progress, and return when its record and table are in place."""
 
 import os
 from pathlib import Path
@@ -24,13 +24,7 @@ with shown(log):
     # Not a parameter of the rule: another partition or time limit is no reason to measure again.
     machine = load(snakemake.config, Path("config")).machine.model_copy(update={"environment": probe.environment})
     files = ProbeLayout(Path(snakemake.output.record).parent)
-    job = Job(
-        name=f"probe gpus-{probe.gpus} {probe.algorithm}",
-        target="trisect.worker.probe_worker:work",
-        payload=snakemake.params.probe,
-        ranks=probe.gpus,
-        iterations=len(probe.payload_bytes),
-    )
+    job = Job.of(probe)
     run_job(job, machine, files, say, on_behalf_of=os.getppid())
     left_out = ProbeRecord.read(files.record).left_out
     if left_out:

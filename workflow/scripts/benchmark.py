@@ -1,4 +1,4 @@
-"""Launch one run, say how it goes, and return when its record and traces stand."""
+"""Launch one run, report its progress, and return when its record and traces are in place."""
 
 import os
 from pathlib import Path
@@ -20,16 +20,10 @@ log = Path(snakemake.log[0])
 say = progress_log(log)
 
 with shown(log):
-    parameters = Run.model_validate_json(snakemake.params.run)
+    run = Run.model_validate_json(snakemake.params.run)
     # Not a parameter of the rule: another partition or time limit is no reason to measure again.
     machine = load(snakemake.config, Path("config")).machine
-    job = Job(
-        name=f"{parameters.name} gpus-{parameters.gpus}",
-        target="trisect.worker.run_worker:work",
-        payload=snakemake.params.run,
-        ranks=parameters.gpus,
-        iterations=parameters.iterations.measured,
-    )
-    for line in all_in_words(preflight(parameters, machine)):
+    job = Job.of(run)
+    for line in all_in_words(preflight(run, machine), machine.unit):
         say(f"{job.name}: {line}")
     run_job(job, machine, RunLayout(Path(snakemake.output.record).parent), say, on_behalf_of=os.getppid())

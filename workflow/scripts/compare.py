@@ -1,4 +1,4 @@
-"""Compare this sweep with an earlier one, before and after a change."""
+"""Compare this sweep with an earlier one, the baseline."""
 
 import sys
 from pathlib import Path

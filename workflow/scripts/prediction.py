@@ -1,4 +1,4 @@
-"""Fit a model to some of an experiment's counts, hold it against the others, and say what follows."""
+"""Fit a model to some of an experiment's counts, and compare it with the others."""
 
 import sys
 from pathlib import Path

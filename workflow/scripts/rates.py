@@ -1,4 +1,4 @@
-"""Hold one experiment's measured transfers against bytes over a rate."""
+"""Compare each measured transfer of one experiment with the time that its bytes should take."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What one count cost against the smallest of its sweep."""
+"""Each count relative to the smallest of its sweep: speedup, cost, and what its compute costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trisect.results.tables import RELATIVE, TOTAL, Values
 
 
 def scaling(runs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]]) -> pd.DataFrame:
-    """Relate each count's decomposition to the smallest count's.
+    """Relate each count's decomposition to that of the smallest count, the baseline.
 
     Args:
         runs: by number of GPUs, the decomposition's `table` (tables.DECOMPOSITION, further columns are kept) and its

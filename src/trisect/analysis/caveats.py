@@ -1,4 +1,4 @@
-"""What a reader of one job's numbers must know about them, as notes. The rules stand in docs/metrics.md."""
+"""What a reader of one job's numbers must know about them, as notes. docs/metrics.md has the rules."""
 
 from __future__ import annotations
 

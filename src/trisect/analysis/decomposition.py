@@ -9,21 +9,9 @@ import pandas as pd
 
 from trisect.analysis import bootstrap, caveats, clocks, pairing, pop, waits
 from trisect.errors import TrisectError
+from trisect.results import tables
 from trisect.results.notes import Note
-from trisect.results.tables import (
-    DECOMPOSITION,
-    EFFICIENCIES,
-    PAIRED_COLLECTIVES,
-    PER_ITERATION,
-    RANKS,
-    TIMES,
-    TOTAL,
-    Trace,
-    Values,
-)
-
-AVERAGED = ["span_ns", "compute_ns", "transfer_ns", "wait_ns", "hidden_ns", "idle_ns"]
-"""What an iteration has as the mean over its ranks."""
+from trisect.results.tables import TOTAL, Trace, Values
 
 
 @dataclass(frozen=True)
@@ -31,9 +19,9 @@ class Decomposition:
     """Where a job's time went. All times in seconds."""
 
     table: pd.DataFrame  # tables.DECOMPOSITION: one row a section, and TOTAL
-    collectives: pd.DataFrame  # PAIRED_COLLECTIVES: one row per iteration, section and paired collective
-    iterations: pd.DataFrame  # iteration, section and PER_ITERATION: one row per iteration and section
-    ranks: pd.DataFrame  # RANKS: one row per rank, iteration and section
+    collectives: pd.DataFrame  # tables.PAIRED_COLLECTIVES: one row per iteration, section and paired collective
+    iterations: pd.DataFrame  # iteration, section and tables.PER_ITERATION: one row per iteration and section
+    ranks: pd.DataFrame  # tables.RANKS: one row per rank, iteration and section
     caveats: list[Note]  # what was repaired, left out or is doubtful
     clock_residual_s: float  # of the alignment; NaN where there was nothing to align by
 
@@ -66,7 +54,7 @@ def decompose(trace: Trace) -> Decomposition:
         table=table,
         collectives=_collectives(exposed, clock),
         iterations=iterations,
-        ranks=_seconds(per_rank)[list(RANKS)],
+        ranks=_seconds(per_rank)[list(tables.RANKS)],
         caveats=dropped + found,
         clock_residual_s=clock.residual_ns / 1e9 if clock else float("nan"),
     )
@@ -99,9 +87,12 @@ def _seconds(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _per_iteration(per_rank: pd.DataFrame, steps: pd.Index, slots: dict[str, list[waits.Slot]]) -> pd.DataFrame:
-    """PER_ITERATION, one row per iteration and section; zeros where an iteration lacks a section that others have."""
+    """A row of tables.PER_ITERATION per iteration and section; zeros where an iteration lacks a section of others.
+
+    What ranks have too is the mean over them; the rest follows below.
+    """
     by = per_rank.groupby(["iteration", "section"])
-    frame = by[AVERAGED].mean()
+    frame = by[[f"{name[:-2]}_ns" for name in tables.PER_ITERATION if f"{name[:-2]}_ns" in per_rank]].mean()
     frame["compute_max_ns"] = by["compute_ns"].max()
     every = pd.MultiIndex.from_product([steps, per_rank["section"].unique()], names=["iteration", "section"])
     frame = _seconds(frame.reindex(every, fill_value=0)).reset_index()
@@ -134,29 +125,29 @@ def _table(
     for name in [*names, TOTAL]:
         parts = names if name == TOTAL else [name]
         of_parts = iterations[iterations["section"].isin(parts)]
-        means = of_parts.groupby("iteration")[list(PER_ITERATION)].sum().to_numpy()
+        means = of_parts.groupby("iteration")[list(tables.PER_ITERATION)].sum().to_numpy()
         arrivals = [slot for part in parts for slot in slots.get(part, [])]
         collectives = exposed[exposed["section"].isin(parts)]
         if not aligned and collectives["paired"].any() and world_size > 1:
-            means[:, PER_ITERATION.index("wait_late_start_s")] = np.nan
+            means[:, tables.PER_ITERATION.index("wait_late_start_s")] = np.nan
         row = {"section": name, **_estimates(means, arrivals), **_traffic(collectives, world_size, count), **common}
         rows.append(row)
-    return pd.DataFrame(rows)[list(DECOMPOSITION)]
+    return pd.DataFrame(rows)[list(tables.DECOMPOSITION)]
 
 
 def _estimates(means: Values, arrivals: list[waits.Slot]) -> dict[str, float]:
     """TIMES and EFFICIENCIES with their bounds; `means` holds PER_ITERATION, one row an iteration."""
 
     def statistic(weights: Values) -> Values:
-        times = dict(zip(PER_ITERATION, (weights @ means).T, strict=True))
+        times = dict(zip(tables.PER_ITERATION, (weights @ means).T, strict=True))
         times["wait_imbalance_s"] = waits.imbalance(arrivals, weights)
         jitter = weights @ spread_of_arrivals - times["wait_imbalance_s"]
         times["wait_jitter_s"] = np.maximum(jitter, 0)  # it is never negative but by rounding
         values = times | pop.efficiencies(times)
-        return np.array([values[name] for name in (*TIMES, *EFFICIENCIES)])
+        return np.array([values[name] for name in (*tables.TIMES, *tables.EFFICIENCIES)])
 
     spread_of_arrivals = waits.arrival_spread(arrivals, len(means))
-    return bootstrap.estimates((*TIMES, *EFFICIENCIES), statistic, len(means))
+    return bootstrap.estimates((*tables.TIMES, *tables.EFFICIENCIES), statistic, len(means))
 
 
 def _traffic(collectives: pd.DataFrame, world_size: int, iterations: int) -> dict[str, float | bool]:
@@ -179,4 +170,4 @@ def _collectives(exposed: pd.DataFrame, clock: clocks.Clocks | None) -> pd.DataF
         last_rank=last["rank"],
         end_spread_s=clocks.end_spread(exposed, clock) if clock else np.nan,
     )
-    return frame.sort_values(["iteration", "pair"]).reset_index(drop=True)[list(PAIRED_COLLECTIVES)]
+    return frame.sort_values(["iteration", "pair"]).reset_index(drop=True)[list(tables.PAIRED_COLLECTIVES)]

@@ -19,6 +19,7 @@ from trisect.analysis import bootstrap, pop
 from trisect.errors import TrisectError
 from trisect.results.notes import Note
 from trisect.results.tables import COMPARISON, EFFICIENCIES, TOTAL, Values
+from trisect.wording import listed
 
 RunKey = tuple[str, int]
 """Experiment and GPU count."""
@@ -27,7 +28,7 @@ COMPARED_TIMES = ("span_s", "compute_s", "transfer_s", "wait_s", "compute_max_s"
 """Seconds: more is worse. Hidden and idle time lie within compute, and neither is good or bad alone."""
 
 COMPARED = (*COMPARED_TIMES, *EFFICIENCIES)
-"""What is compared: TIMES, and the efficiencies, of which less is worse."""
+"""What is compared: times, and the efficiencies, of which less is worse."""
 
 LEVEL = 0.05
 """Chance of a false alarm, over all differences of a comparison together."""
@@ -48,6 +49,7 @@ class Comparison:
     only_before: list[RunKey]
     only_after: list[RunKey]
     changed: list[Note]  # how the runs' own records differ
+    folders: tuple[str, str] = ("", "")  # where they lie, before and after
 
     def beyond_noise(self, verdict: str) -> pd.DataFrame:
         """The rows that are WORSE, or BETTER."""
@@ -65,7 +67,7 @@ def compare(
     Args:
         before: each run's `Decomposition.iterations`.
         after: the same after the change.
-        metrics: those of METRICS to compare; fewer make each test sharper.
+        metrics: those of COMPARED to compare; fewer make each test sharper.
         least: smallest change that counts.
 
     Returns:
@@ -78,10 +80,9 @@ def compare(
     for run in sorted(before.keys() & after.keys()):
         sections = list(dict.fromkeys(before[run]["section"]))
         if set(sections) != set(after[run]["section"]):
-            theirs = ", ".join(dict.fromkeys(after[run]["section"]))
-            raise TrisectError(
-                f"{run[0]} at {run[1]}: sections {', '.join(sections)} before, {theirs} after; sections must agree"
-            )
+            ours, theirs = (listed(dict.fromkeys(side[run]["section"])) for side in (before, after))
+            who = run[0] or "job"
+            raise TrisectError(f"{who} at {run[1]}: sections {ours} before, {theirs} after; sections must agree")
         for section in [*sections, TOTAL]:
             pair = _times(section, before[run]), _times(section, after[run])
             found, p_value = _differences(*pair, metrics)
@@ -125,7 +126,7 @@ def _p_values(values: pd.DataFrame, before: Values, after: Values) -> Values:
     """Welch's t-test on the pseudo-values; NaN where there are fewer than 2 iterations or a metric is not defined."""
     if min(before.shape[1], after.shape[1]) < 2:
         return np.full(len(values), np.nan)
-    from scipy import stats  # as in spread.intervals: 0.6 s that other commands need not wait for
+    from scipy import stats  # as in bootstrap.intervals: 0.6 s that other commands need not wait for
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # values that are all alike have no spread: p is 0, or 1 below
@@ -155,7 +156,7 @@ def _statistic(times: Values, metrics: Sequence[str]) -> Callable[[Values], Valu
 
 
 def _times(section: str, iterations: pd.DataFrame) -> Values:
-    """TIMES of a section, or of all for TOTAL: shape (iterations, len(TIMES))."""
+    """COMPARED_TIMES of a section, or of all for TOTAL: shape (iterations, len(COMPARED_TIMES))."""
     rows = iterations if section == TOTAL else iterations[iterations["section"] == section]
     return rows.groupby("iteration")[list(COMPARED_TIMES)].sum().to_numpy()
 

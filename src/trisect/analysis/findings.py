@@ -10,7 +10,7 @@ import pandas as pd
 
 from trisect.analysis.bootstrap import MIN_ITERATIONS
 from trisect.results.notes import Note, note
-from trisect.results.tables import PARTS, TIMES, TOTAL, WAIT_CAUSES
+from trisect.results.tables import PARTS, TIMES, TOTAL, WAIT_CAUSES, counts_of
 
 PAYS = 0.80
 """Parallel efficiency from which a GPU count pays."""
@@ -142,7 +142,7 @@ def choose_remedy(cause: Cause, rows: pd.DataFrame) -> str:
         return "launch" if grown["idle_s"] >= MAIN_SHARE * grown["compute_s"] else "repeated"
     if cause.wait_cause == "imbalance":
         return "split" if _bound(rows, cause) < DIVIDES_EVENLY else "rebalance"
-    return cause.wait_cause.replace(" ", "_") or "wait"
+    return {"jitter": "jitter", "late start": "late_start"}.get(cause.wait_cause, "wait")
 
 
 def rivals(rows: pd.DataFrame, cause: Cause) -> list[str]:
@@ -181,7 +181,7 @@ def find_caveats(rows: pd.DataFrame, counts: list[int], cause: Cause | None) -> 
     }
     limit = MAX_PROFILING_OVERHEAD
     return found + [
-        note(kind, counts=_numbers(used.loc[flagged, "gpus"]), limit=limit)
+        note(kind, counts=counts_of(used.loc[flagged, "gpus"]), limit=limit)
         for kind, flagged in flags.items()
         if flagged.any()
     ]
@@ -190,7 +190,7 @@ def find_caveats(rows: pd.DataFrame, counts: list[int], cause: Cause | None) -> 
 def _finding(experiment: str, rows: pd.DataFrame, notes: RunNotes) -> Finding:
     shared = rows["oversubscribed"].astype(bool)
     over, fair = rows.loc[shared, "gpus"], rows[~shared]
-    caveats = [note("oversubscribed", counts=_numbers(over))] if not over.empty else []
+    caveats = [note("oversubscribed", counts=counts_of(over))] if not over.empty else []
     total = fair[fair["section"] == TOTAL].sort_values("gpus")
     if len(total) < 2 or total["gpus"].iloc[0] != rows["baseline_gpus"].iloc[0]:
         return Finding(experiment, note("nothing_to_compare"), caveats=tuple(caveats))
@@ -286,7 +286,3 @@ def _bound(rows: pd.DataFrame, cause: Cause) -> float:
     """The lowest load balance bound of the cause's sections."""
     chosen = rows[(rows["gpus"] == cause.count) & rows["section"].isin(cause.sections)]
     return float(chosen["load_balance_bound"].min())
-
-
-def _numbers(gpus: pd.Series) -> list[int]:
-    return sorted({int(n) for n in gpus})

@@ -1,9 +1,8 @@
 """Which collective of one rank is which collective of another, and which iterations all ranks share.
 
-Two rows are the same collective when they agree in iteration, section, occurrence, process group, group size,
-sequence number (where the trace has one), operation and payload, and are the same one in order of start among
-those of their rank that agree in all of this. What has no partner on some rank of its group is refused: a number
-made of events that do not belong together would look like any other.
+Rows are paired by iteration, section, occurrence, process group, group size, sequence number (where the trace has one),
+operation and payload; rows with equal keys are matched in order of start, first with first. What has no partner on some
+rank of its group is refused: a number made of events that do not belong together would look like any other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every configuration model is made of: closed models, counts, rates, and the word that was meant."""
+"""What every configuration model is made of: closed models, counts and rates; and the nearest known word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """The end of a complaint: the known word that was probably meant, or all there are."""
     words = sorted(known)
     close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(words)}"
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there {'are' if words[1:] else 'is'} {', '.join(words) or 'none'}"
 
 
 def _whole(value: object) -> object:
@@ -29,7 +31,7 @@ def distinct(values: list[object]) -> list[object]:
     """A validator: refuse a list that names something twice."""
     for value in values:
         if values.count(value) > 1:
-            raise ValueError(f"{value!r} stands there twice; name each once")
+            raise ValueError(f"{value!r} is there twice; name each once")
     return values
 
 

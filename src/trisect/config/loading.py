@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from trisect.config.fields import nearest
 from trisect.config.machine import Machine
 from trisect.config.plan import Sweep
 from trisect.config.settings import Settings
-from trisect.config.study import Study
+from trisect.config.study_settings import Study
 from trisect.errors import TrisectError
 from trisect.results.layout import TAKEN
 
@@ -61,6 +61,7 @@ def load_experiments(folder: Path) -> dict[str, Experiment]:
     Raises:
         TrisectError: a file is wrong, or has a name that the results need for something else.
     """
+    _require(folder)
     names = sorted(path.stem for path in (folder / "experiments").glob("*.yaml"))
     for name in TAKEN:
         if name in names:
@@ -74,6 +75,7 @@ def load_machine(name: str, folder: Path) -> Machine:
     Raises:
         TrisectError: there is none of that name, or it is wrong.
     """
+    _require(folder)
     machines = {path.stem for path in (folder / "machines").glob("*.yaml")}
     if name not in machines:
         raise TrisectError(f"machine: no {name!r} in config/machines/{nearest(name, machines)}")
@@ -86,12 +88,18 @@ def load_study(folder: Path) -> Study:
     Raises:
         TrisectError: it is missing or wrong, or names an experiment that has no file.
     """
+    _require(folder)
     study = _read(Study, folder, "study.yaml")
     experiments = load_experiments(folder)
     for name in study.experiments:
         if name not in experiments:
             raise TrisectError(f"config/study.yaml: no {name!r} in config/experiments/{nearest(name, experiments)}")
     return study
+
+
+def _require(folder: Path) -> None:
+    if not folder.is_dir():
+        raise TrisectError(f"{folder}: no config folder here; call this in the project's folder, or pass --config DIR")
 
 
 def _read(model: type[_Model], folder: Path, name: str) -> _Model:
@@ -115,16 +123,25 @@ def _first_mistake(error: ValidationError, model: type[BaseModel]) -> str:
     """The mistake most worth reading first: an unknown key explains a missing one."""
     mistakes = error.errors()
     first = next((m for m in mistakes if m["type"] == "extra_forbidden"), mistakes[0])
+    *block, name = first["loc"] or ("",)
     key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}{nearest(str(first['loc'][-1]), _known_keys(model))}"
-    message = first["msg"].removeprefix("Value error, ")
     given = first["input"]
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key!r}{nearest(str(name), _known_keys(model, block))}"
+    if first["type"] == "string_type" and isinstance(given, int | float):
+        text = str(given).lower()  # YAML's true, not Python's True
+        quoted = f'"{text}"' if isinstance(name, int) else f'{name}: "{text}"'
+        return f"{key}: {text} is no text in YAML; put it in quotes: {quoted}"
+    message = first["msg"].removeprefix("Value error, ")
     shown = f" (got {given})" if isinstance(given, str | int | float | bool) else ""
     return f"{key}: {message}{shown}" if key else message
 
 
-def _known_keys(model: type[BaseModel]) -> set[str]:
-    """Keys of a model and of the models below it."""
-    schema = model.model_json_schema()
-    return {key for part in [schema, *schema.get("$defs", {}).values()] for key in part.get("properties", {})}
+def _known_keys(model: type[BaseModel], block: Sequence[int | str]) -> set[str]:
+    """Keys of the block at a location below a model."""
+    whole = here = model.model_json_schema()
+    for part in block:
+        inner = here.get("properties", {}).get(part) or here.get("additionalProperties") or here["items"]
+        (here,) = (one for one in inner.get("anyOf") or inner.get("allOf") or [inner] if one.get("type") != "null")
+        here = whole["$defs"][here["$ref"].rpartition("/")[2]] if "$ref" in here else here
+    return set(here["properties"])

@@ -13,7 +13,7 @@ from trisect.host import usable_cores
 
 
 class Slurm(Closed):
-    """How this machine's SLURM wants to be asked."""
+    """What sbatch and srun are told on this machine."""
 
     account: str | None = None
     """--account"""
@@ -64,8 +64,8 @@ class Links(Closed):
         return self
 
 
-CHOSEN = "chosen"
-"""Where an algorithm is named: what the backend takes by itself."""
+AUTO = "chosen"
+"""Stands for the algorithm that the backend takes by itself."""
 
 
 class ProbeSettings(Closed):

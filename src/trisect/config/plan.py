@@ -8,7 +8,7 @@ from typing import Any
 
 from trisect.config.experiment import Experiment, Size
 from trisect.config.fields import Closed, Count, nearest
-from trisect.config.machine import CHOSEN, Machine
+from trisect.config.machine import AUTO, Machine
 from trisect.config.pieces import load_balance_bound
 from trisect.config.settings import Iterations, Settings
 from trisect.errors import TrisectError
@@ -74,7 +74,7 @@ class ProbeRun(Ranks):
     """All_reduces of many sizes at one GPU count, with one algorithm."""
 
     algorithm: str
-    """CHOSEN by the backend, or one that NCCL is told to take."""
+    """AUTO by the backend, or one that NCCL is told to take."""
     smallest_bytes: int
     largest_bytes: int
     repetitions: int
@@ -128,25 +128,25 @@ class Sweep(Closed):
 
         Args:
             gpus: ranks.
-            algorithm: CHOSEN, or one that NCCL is told to take, in the environment of every rank.
+            algorithm: AUTO, or one that NCCL is told to take, in the environment of every rank.
 
         Raises:
             TrisectError: a count the machine cannot take, or a backend that takes no such order.
         """
         self.machine.check_count(gpus)
         ranks = self._ranks(gpus)
-        if algorithm != CHOSEN:
+        if algorithm != AUTO:
             if self.machine.backend != "nccl":
                 raise TrisectError(
                     f"probe: NCCL alone can be told to take a {algorithm}, the machine's backend is"
-                    f" {self.machine.backend}; probe {CHOSEN} instead"
+                    f" {self.machine.backend}; probe {AUTO} instead"
                 )
             ranks["environment"] = self.machine.environment | {"NCCL_ALGO": NCCL_ALGO[algorithm]}
         return ProbeRun(**ranks, algorithm=algorithm, **self.machine.probe.model_dump(exclude={"algorithms"}))
 
     def probes(self) -> list[ProbeRun]:
         """Every probe of the sweep's counts: with the algorithm that is chosen, and with those the machine asks for."""
-        algorithms = (CHOSEN, *self.machine.probe.algorithms)
+        algorithms = (AUTO, *self.machine.probe.algorithms)
         return [self.probe(n, algorithm) for n in sorted(self.settings.gpus) for algorithm in algorithms]
 
     def _ranks(self, gpus: int) -> dict[str, Any]:

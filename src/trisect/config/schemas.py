@@ -8,7 +8,7 @@ from pathlib import Path
 from trisect.config.experiment import Experiment
 from trisect.config.machine import Machine
 from trisect.config.settings import Settings
-from trisect.config.study import Study
+from trisect.config.study_settings import Study
 
 
 def schemas() -> dict[str, dict[str, object]]:

@@ -15,7 +15,7 @@ class Iterations(Closed):
     measured: Count = 10
     """Profiled iterations that are kept. Intervals are over these."""
     unprofiled: Count = 4
-    """Iterations timed with the profiler off, half before and half after: the price of looking."""
+    """Iterations timed with the profiler off, half before and half after: they give the profiling overhead."""
 
 
 class PredictSettings(Closed):
@@ -44,7 +44,7 @@ class Settings(Closed):
     results: str = "results"
     """Folder that everything is written to."""
     against: str | None = None
-    """Results folder of an earlier sweep to compare this one with; null: none."""
+    """Results folder of an earlier sweep, the baseline that this one is compared with; null: none."""
     predict: PredictSettings = PredictSettings()
     """What `snakemake predict` starts from."""
 

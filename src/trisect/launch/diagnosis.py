@@ -1,4 +1,4 @@
-"""From what is known of an ended job to what is said about it: pure functions, no clock, no scheduler."""
+"""From what is known of a failed job to its cause and a remedy: pure functions, no clock, no scheduler."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome
 from trisect.launch.slurm_client import SlurmState
+from trisect.wording import ranks
 
 _OF_PEERS = re.compile(
     r"gloo|nccl|DistBackendError|DistNetworkError|DistStoreError|Connection (closed|reset|refused)|Broken pipe"
@@ -39,12 +40,12 @@ class Evidence:
     time_limit_minutes: int = 0
     memory_gb: int | None = None
     lost: frozenset[int] = field(default_factory=frozenset)
-    """Ranks whose supervisor was seen to be gone without a word."""
+    """Ranks whose supervisor was gone without having written an end."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What happened, in one sentence; whose log shows it; what to change."""
+    """What happened, as the start of a sentence; whose log shows it; what to change."""
 
     sentence: str
     rank: int | None
@@ -58,14 +59,14 @@ def diagnose(evidence: Evidence) -> Diagnosis:
 
 
 def _full_disk(evidence: Evidence) -> Diagnosis | None:
-    said = [o for o in evidence.outcomes.values() if o.error and _FULL.search(o.error)]
+    hit = [o for o in evidence.outcomes.values() if o.error and _FULL.search(o.error)]
     full = evidence.free_bytes is not None and evidence.free_bytes < FULL_BYTES
-    if not said and not full:
+    if not hit and not full:
         return None
-    who = f"rank {said[0].rank} on {said[0].host} could not write ({said[0].error}): " if said else ""
+    who = f"rank {hit[0].rank} on {hit[0].host} could not write ({hit[0].error}): " if hit else ""
     return Diagnosis(
         f"{who}the disk that holds the results is full",
-        said[0].rank if said else None,
+        hit[0].rank if hit else None,
         "free space there or set `results` to a larger disk, then rerun; nothing of this run was kept",
     )
 
@@ -122,7 +123,7 @@ def _by_rank(evidence: Evidence) -> Diagnosis | None:
     own = [o for o in ended if _caused(o)]
     if own:
         return _one(own[0])
-    lost = evidence.lost or _silent_where_others_spoke(evidence)
+    lost = evidence.lost or _unheard_after_a_stop(evidence)
     if lost:
         rank = min(lost)
         known = evidence.outcomes.get(rank)
@@ -147,7 +148,7 @@ def _caused(outcome: Outcome) -> bool:
     return outcome.status in ("refused", "exited") or (outcome.status == "raised" and not _peers(outcome))
 
 
-def _silent_where_others_spoke(evidence: Evidence) -> frozenset[int]:
+def _unheard_after_a_stop(evidence: Evidence) -> frozenset[int]:
     """Ranks that the record still calls running, although their peers were told to stop and said so."""
     if not any(o.status == "stopped" for o in evidence.outcomes.values()):
         return frozenset()
@@ -162,10 +163,10 @@ def _hang(evidence: Evidence, waited: Sequence[int], silent: Sequence[int]) -> D
     known = evidence.outcomes.get(silent[0])
     on = f" on {known.host}" if known else ""
     return Diagnosis(
-        f"{_ranks(silent)}{on} did not join a collective within {evidence.collective_timeout_s} s, "
-        f"for which {_ranks(waited)} waited",
+        f"{ranks(silent)}{on} did not join a collective within {evidence.collective_timeout_s} s, "
+        f"for which {ranks(waited)} waited",
         silent[0],
-        "see in that log where it stands; if it is only slow, raise collective_timeout_s in the machine file",
+        "see in that log how far it came; if it is only slow, raise collective_timeout_s in the machine file",
     )
 
 
@@ -182,38 +183,26 @@ def _one(outcome: Outcome) -> Diagnosis:
         return Diagnosis(
             f"{who} exited early with code {outcome.code}", outcome.rank, "see its log for what ended it, then rerun"
         )
-    return Diagnosis(f"{who} raised {outcome.error}", outcome.rank, "mend what its log shows, then rerun")
+    return Diagnosis(f"{who} raised {outcome.error}", outcome.rank, "repair what its log shows, then rerun")
 
 
 def _without_cause(evidence: Evidence) -> Diagnosis:
     silent = [r for r in range(evidence.job.ranks) if r not in evidence.outcomes]
     unended = silent or [r for r, o in sorted(evidence.outcomes.items()) if o.status != "ok"]
+    left = f"{ranks(unended) if unended else 'no rank'} left no result"
     if evidence.slurm is None:
-        return Diagnosis(
-            f"{_ranks(unended)} left no result", unended[0] if unended else None, "see the log, then rerun"
-        )
+        return Diagnosis(left, unended[0] if unended else None, "see the log, then rerun")
     if evidence.slurm.state == "UNKNOWN":
         return Diagnosis(
-            f"SLURM job {evidence.job_id} is in neither the queue nor accounting, and {_ranks(unended)} left no result",
+            f"SLURM job {evidence.job_id} is in neither the queue nor accounting, and {left}",
             None if silent else unended[0],
             "it does not count as done; rerun",
         )
     return Diagnosis(
-        f"SLURM job {evidence.job_id} ended as {evidence.slurm.state}, and {_ranks(unended)} left no result",
+        f"SLURM job {evidence.job_id} ended as {evidence.slurm.state}, and {left}",
         None if silent else unended[0],
         "see its log, then rerun",
     )
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    """ "rank 3", "ranks 0 to 3", "ranks 0, 2 and 5"."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if not ranks:
-        return "no rank"
-    if list(ranks) == list(range(ranks[0], ranks[-1] + 1)) and len(ranks) > 2:
-        return f"ranks {ranks[0]} to {ranks[-1]}"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def disagreement(job: Job, outcomes: Mapping[int, Outcome]) -> str | None:

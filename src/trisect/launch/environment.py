@@ -52,7 +52,7 @@ def cleaned() -> Iterator[None]:
 
 def of_rank(
     variables: Mapping[str, str],
-    place: Placement,
+    placement: Placement,
     rendezvous: Rendezvous,
     machine: Machine,
     attempt: Attempt,
@@ -67,14 +67,14 @@ def of_rank(
     The machine file's own `environment` has the last word.
     """
     own = {
-        "RANK": place.rank,
-        "WORLD_SIZE": place.world_size,
-        "LOCAL_RANK": place.local_rank,
-        "LOCAL_WORLD_SIZE": place.local_world_size,
+        "RANK": placement.rank,
+        "WORLD_SIZE": placement.world_size,
+        "LOCAL_RANK": placement.local_rank,
+        "LOCAL_WORLD_SIZE": placement.local_world_size,
         "MASTER_ADDR": rendezvous.host,
         "MASTER_PORT": rendezvous.port,
-        "OMP_NUM_THREADS": max(1, cores // place.local_world_size),
-        "TRISECT_JOB_ID": place.job_id,
+        "OMP_NUM_THREADS": max(1, cores // placement.local_world_size),
+        "TRISECT_JOB_ID": placement.job_id,
         "TRISECT_LAUNCHER": machine.launcher,
     }
     nccl = {
@@ -84,8 +84,3 @@ def of_rank(
     }
     chosen = own | (nccl if machine.backend == "nccl" else {})
     return clean(variables) | {name: str(value) for name, value in chosen.items()} | machine.environment
-
-
-def clean_environment() -> dict[str, str]:
-    """This process's environment, cleaned."""
-    return clean(os.environ)

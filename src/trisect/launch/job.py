@@ -6,12 +6,13 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from trisect.config.plan import ProbeRun, Run
 from trisect.results.layout import RunLayout
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run as the launcher sees it."""
+    """One run or probe as the launcher sees it."""
 
     name: str
     """Says experiment and count: "inference_2d gpus-4"; the job's name in squeue."""
@@ -24,6 +25,16 @@ class Job:
     ranks: int
     iterations: int
     """How many the target will report in RunLayout.progress."""
+
+    @classmethod
+    def of(cls, measured: Run | ProbeRun) -> Job:
+        """The job that measures a run or a probe."""
+        if isinstance(measured, Run):
+            name, worker, count = f"{measured.name} gpus-{measured.gpus}", "run", measured.iterations.measured
+        else:
+            name, worker = f"probe gpus-{measured.gpus} {measured.algorithm}", "probe"
+            count = len(measured.payload_bytes)
+        return cls(name, f"trisect.worker.{worker}_worker:work", measured.payload(), measured.gpus, count)
 
     @property
     def payload_sha256(self) -> str:
@@ -74,7 +85,7 @@ class JobFolder:
 
     @property
     def job_log(self) -> Path:
-        """What submitit, the scheduler and rank 0's supervisor said; a name that fits nothing where there is none."""
+        """The log of submitit, the scheduler and rank 0's supervisor; a name that fits nothing where there is none."""
         return next(iter(self.root.glob("*_0_log.out")), self.root / "no_log.out")
 
     @property

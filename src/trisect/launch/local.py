@@ -41,8 +41,8 @@ def run_local(launch: Launch) -> Attempt:
         controller.done()  # collects the controller's exit status
     if not results.all_well(launch.job, found):
         free_bytes = results.free_bytes(launch.layout)
-        verdict = diagnose(Evidence(launch.job, found, launch.machine.collective_timeout_s, free_bytes, lost=lost))
-        raise results.failure(launch.job, verdict, launch.layout, folder)
+        diagnosis = diagnose(Evidence(launch.job, found, launch.machine.collective_timeout_s, free_bytes, lost=lost))
+        raise results.failure(launch.job, diagnosis, launch.layout, folder)
     return attempt
 
 
@@ -67,7 +67,7 @@ def _watch(
         if results.all_well(job, found) or over:
             return found, lost
         if results.failed(found) or lost:
-            launch.bell.wait(PEERS_S)
+            launch.waiter.wait(PEERS_S)
             return results.outcomes(job, attempt), lost
         launch.say(results.progress(job, attempt) or f"{len(found)} of {job.ranks} ranks started")
         launch.wait(LOCAL_LOOK_S)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from trisect.host import write_whole
+from trisect.launch.json_record import JsonRecord
 
 Status = Literal["running", "ok", "raised", "exited", "killed", "stopped", "refused"]
 """exited: left by an exit code, without returning; stopped: ended by the launcher or SLURM, so not to blame;
-refused: never started, because the place it was given is wrong."""
+refused: never started, because it was placed wrongly."""
 
 
-class Outcome(BaseModel):
+class Outcome(JsonRecord):
     """One rank of one attempt."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rank: int
     world_size: int
@@ -38,15 +33,3 @@ class Outcome(BaseModel):
     started_s: float
     """Seconds since the epoch, on this host's clock; likewise ended_s."""
     ended_s: float | None = None
-
-    def write(self, path: Path) -> None:
-        """Write whole or not at all."""
-        write_whole(path, self.model_dump_json() + "\n")
-
-    @classmethod
-    def read(cls, path: Path) -> Outcome | None:
-        """What stands there, or None where nothing readable does (yet)."""
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
-            return None

@@ -1,21 +1,20 @@
-"""Where a rank stands, whether that is where it should stand, and how ranks find each other."""
+"""Where a rank runs, whether that is where it should, and how ranks find each other."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import submitit
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from trisect.host import usable_cores, write_whole
+from trisect.host import usable_cores
+from trisect.launch.json_record import JsonRecord
 
 
 @dataclass(frozen=True)
 class Placement:
-    """One rank's place in its job."""
+    """Where one rank of a job runs."""
 
     rank: int
     world_size: int
@@ -30,7 +29,7 @@ class Placement:
 
     @classmethod
     def here(cls, variables: Mapping[str, str]) -> Placement:
-        """The place of this process, which submitit has started."""
+        """Where this process runs, which submitit has started."""
         env = submitit.JobEnvironment()
         local = env.cluster == "local"
         host = socket.gethostname()
@@ -53,37 +52,23 @@ class Placement:
         intended = divmod(self.rank, self.local_world_size)
         if (self.node, self.local_rank) != intended:
             return (
-                f"rank {self.rank} stands on node {self.node} as local rank {self.local_rank}, "
+                f"rank {self.rank} runs on node {self.node} as local rank {self.local_rank}, "
                 f"intended node {intended[0]} as local rank {intended[1]}"
             )
         return None
 
 
-def device_of(place: Placement, visible: str | None) -> str | None:
+def device_of(placement: Placement, visible: str | None) -> str | None:
     """The entry of CUDA_VISIBLE_DEVICES that belongs to this rank, or None where it names none."""
     devices = [entry for entry in (visible or "").split(",") if entry]
-    return devices[place.local_rank] if place.local_rank < len(devices) else None
+    return devices[placement.local_rank] if placement.local_rank < len(devices) else None
 
 
-class Rendezvous(BaseModel):
+class Rendezvous(JsonRecord):
     """Where rank 0 listens."""
-
-    model_config = ConfigDict(frozen=True)
 
     host: str
     port: int
-
-    def write(self, path: Path) -> None:
-        """Write whole or not at all."""
-        write_whole(path, self.model_dump_json())
-
-    @classmethod
-    def read(cls, path: Path) -> Rendezvous | None:
-        """What stands there, or None where nothing does yet."""
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
-            return None
 
 
 def reserve_port() -> socket.socket:

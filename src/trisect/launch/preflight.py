@@ -1,4 +1,4 @@
-"""What can be said about runs before they are launched."""
+"""What can be told about runs before they are launched."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from trisect.errors import TrisectError
 from trisect.results.layout import Layout
 from trisect.results.notes import Note, note
 
+_DEVICE_CHECK = """
+from trisect.errors import shown
+with shown():
+    from trisect.worker.device import require
+    require("cuda")
+"""
+
 
 def preflight(run: Run, machine: Machine) -> list[Note]:
     """What whole tiles, whole operators and shared cores will do to this run; often nothing."""
@@ -22,6 +29,17 @@ def preflight(run: Run, machine: Machine) -> list[Note]:
     ]
     if machine.shares_cores(run.gpus):
         found.append(note("shared_cores", ranks=machine.ranks_per_host(run.gpus), cores=machine.cores_per_host))
+    return found
+
+
+def left_out(sweep: Sweep) -> list[Note]:
+    """The counts of the sweep at which an experiment is not run, because its problem does not fit."""
+    settings, found = sweep.settings, []
+    for name in settings.experiments:
+        counts = sorted(set(settings.gpus).difference(sweep.counts(name)))
+        least = sweep.experiments[name].sizes[settings.size].min_gpus
+        if counts:
+            found.append(note("too_few_gpus", experiment=name, least=least, size=settings.size, counts=counts))
     return found
 
 
@@ -38,7 +56,6 @@ def require_device(machine: Machine) -> None:
     """
     if machine.launcher != "local" or machine.device == "cpu":
         return
-    command = [sys.executable, "-m", "trisect.worker.device", machine.device]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", _DEVICE_CHECK], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise TrisectError(done.stderr.strip().splitlines()[-1])
+        raise TrisectError(done.stderr.strip().splitlines()[-1].removeprefix("trisect: "))

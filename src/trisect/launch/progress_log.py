@@ -1,4 +1,4 @@
-"""Where a launch says how it goes when Snakemake runs it."""
+"""Where a launch that Snakemake runs reports its progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trisect.launch.session import Report
 
 
 def progress_log(log: Path) -> Report:
-    """Says each line to whoever watches Snakemake, and writes it to `log`, which begins empty."""
+    """A function that prints each line for whoever watches Snakemake, and appends it to `log`, which begins empty."""
     log.write_text("")
 
     def say(line: str) -> None:

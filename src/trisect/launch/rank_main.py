@@ -1,6 +1,6 @@
 """A rank's own process. Run by path, so that the measured process holds nothing of the launcher.
 
-Usage: entry.py PID-OF-SUPERVISOR REPORT-FD TARGET PAYLOAD-FILE FOLDER
+Usage: rank_main.py PID-OF-SUPERVISOR REPORT-FD TARGET PAYLOAD-FILE FOLDER
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ranks left: read it, say how far it is, move it to its place."""
+"""What ranks left: read it, report progress from it, move it to the run's folder."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ def failed(found: dict[int, Outcome]) -> bool:
 
 
 def progress(job: Job, attempt: Attempt) -> str:
-    """How far rank 0 is, "" before it has said so first."""
+    """How far rank 0 is; "" before it first reports."""
     try:
-        said = attempt.run.progress.read_text().strip()
+        state = attempt.run.progress.read_text().strip()
     except OSError:
         return ""
-    done, slash, of = said.partition("/")
-    return f"iteration {done} of {of or job.iterations}" if slash else said
+    done, slash, of = state.partition("/")
+    return f"iteration {done} of {of or job.iterations}" if slash else state
 
 
 def publish(attempt: Attempt, layout: RunLayout) -> None:
-    """Move what the target wrote to the run's own folder: logs, then data, then the record that makes it stand.
+    """Move what the target wrote to the run's own folder: logs, then data, and last the record, which makes the run
+    count as finished.
 
-    An old record goes first, so that it never stands beside other data.
+    An old record is removed first, so that it is never found beside other data.
     """
     layout.record.unlink(missing_ok=True)
     layout.logs.mkdir(parents=True, exist_ok=True)
@@ -64,12 +65,12 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def failure(job: Job, verdict: Diagnosis, layout: RunLayout, folder: JobFolder) -> TrisectError:
-    """The verdict with the last lines of the log that shows it."""
+def failure(job: Job, diagnosis: Diagnosis, layout: RunLayout, folder: JobFolder) -> TrisectError:
+    """The diagnosis with the last lines of the log that shows it."""
     what, log = "the job", folder.job_log
-    if verdict.rank is not None:
-        what, log = f"rank {verdict.rank}", layout.log(verdict.rank)
-    lines = [f"{job.name} failed: {verdict.sentence}; {verdict.advice}", f"  log of {what}: {log}"]
+    if diagnosis.rank is not None:
+        what, log = f"rank {diagnosis.rank}", layout.log(diagnosis.rank)
+    lines = [f"{job.name} failed: {diagnosis.sentence}; {diagnosis.advice}", f"  log of {what}: {log}"]
     return TrisectError("\n".join(lines + [f"    {line}" for line in tail(log)]))
 
 
@@ -90,7 +91,7 @@ def free_bytes(layout: RunLayout) -> int:
 
 
 def new_folder(launch: Launch) -> JobFolder:
-    """A folder for this launch; the one before it and its logs go.
+    """A folder for this launch; the one before it and its logs are removed.
 
     Its name tells this launch from every other one, so no file in it can be of an earlier job.
     """

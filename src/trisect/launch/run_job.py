@@ -20,11 +20,12 @@ from trisect.launch.submission import forget
 from trisect.results.layout import RunLayout
 
 BACKENDS: dict[str, Callable[[Launch], Attempt]] = {"local": run_local, "slurm": run_slurm}
-"""By a machine's `launcher`: what brings a launch to its end and returns the attempt in which every rank ended well."""
+"""By a machine's `launcher`, one file each: what brings a launch to its end and returns the attempt in which every rank
+ended well. It raises TrisectError where none did, and Interrupted where the launcher is to stop."""
 
 
 def run_job(job: Job, machine: Machine, layout: RunLayout, report: Report, on_behalf_of: int | None = None) -> None:
-    """Run a job to its end; return only if every rank returned, and its files stand in `layout`.
+    """Run a job to its end; return only if every rank returned and its files are in `layout`.
 
     Each rank's standard output and error are in layout.log(rank). The target writes into a folder of its own,
     which is moved to `layout` as the last step, the record last: an attempt that fails leaves earlier results
@@ -49,8 +50,8 @@ def run_job(job: Job, machine: Machine, layout: RunLayout, report: Report, on_be
     _check(job, machine, layout)
     owner = None if on_behalf_of is None else Owner.of(on_behalf_of)
     try:
-        with SignalWaiter(HANDLED) as bell, locked(layout.lock, f"another launcher of {job.name}"):
-            launch = Launch(job, machine, layout, report, bell, owner)
+        with SignalWaiter(HANDLED) as waiter, locked(layout.lock, f"another launcher of {job.name}"):
+            launch = Launch(job, machine, layout, report, waiter, owner)
             attempt = BACKENDS[machine.launcher](launch)
             mistake = disagreement(job, results.outcomes(job, attempt))
             if mistake:

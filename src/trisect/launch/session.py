@@ -1,4 +1,4 @@
-"""One launch: what it is about, and how it is stopped."""
+"""One launch: what is launched, how it reports progress, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Interrupted(BaseException):
 
 @dataclass
 class Launch:
-    """What both launchers work with."""
+    """What every backend works with."""
 
     job: Job
     machine: Machine
     layout: RunLayout
     report: Report
-    bell: SignalWaiter
+    waiter: SignalWaiter
     owner: Owner | None
     _said: str = field(default="", init=False)
 
@@ -52,7 +52,7 @@ class Launch:
         Raises:
             Interrupted: by a signal, or because the owner is gone.
         """
-        stop = self.bell.wait(seconds)
+        stop = self.waiter.wait(seconds)
         if stop:
             raise Interrupted(min(stop))
         if self.owner is not None and not self.owner.alive():

@@ -1,4 +1,4 @@
-"""Signals taken note of now and acted on at a place where that is safe."""
+"""Signals that are noted when they come, and acted on where that is safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks as one SLURM job: submit it or find it again, follow it, and leave nothing in the queue that is not wanted."""
+"""Ranks as one SLURM job: submit it or find it again, follow it, and cancel what is no longer wanted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CANCEL_END_S = 60.0
 
 
 def run_slurm(launch: Launch) -> Attempt:
-    """Bring the job to its end, submitted now or by an earlier launcher.
+    """Run the job to its end on SLURM, submitted now or by an earlier launcher.
 
     Raises:
-        TrisectError: it did not end well; it is out of the queue and its record is gone.
+        TrisectError: a rank did not end well; the job is out of the queue and its record is removed.
         Interrupted: the launcher is to stop; after SIGINT and SIGTERM the job has been cancelled.
     """
     submission = _found(launch) or submit(launch)
@@ -46,7 +46,7 @@ def _end(launch: Launch, submission: Submission) -> None:
     if state is None or state.active:
         slurm_client.cancel(submission.job_id)
     while time.monotonic() < deadline and (state is None or state.active):
-        launch.bell.wait(FILES_LOOK_S)
+        launch.waiter.wait(FILES_LOOK_S)
         state = slurm_client.state_of(submission.job_id)
     forget(launch.layout)
 

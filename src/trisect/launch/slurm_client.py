@@ -1,4 +1,4 @@
-"""What SLURM says about a job, and cancelling one.
+"""SLURM's command-line clients: what is known about a job, and cancelling one.
 
 submitit's own view rests on sacct alone, is up to ten minutes old, and knows neither why a job waits nor who
 cancelled it. Here the controller is asked first, accounting second; either may be late, off or down.
@@ -6,12 +6,13 @@ cancelled it. Here the controller is asked first, accounting second; either may 
 
 from __future__ import annotations
 
+import os
 import pwd
 import subprocess
 from dataclasses import dataclass, replace
 
 from trisect.errors import TrisectError
-from trisect.launch.environment import clean_environment
+from trisect.launch.environment import clean
 
 ANSWER_S = 60.0
 
@@ -127,7 +128,7 @@ def _client(*command: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
-            env=clean_environment(),
+            env=clean(os.environ),
             capture_output=True,
             text=True,
             timeout=ANSWER_S,

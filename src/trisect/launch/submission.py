@@ -1,29 +1,23 @@
-"""The record of a submitted job, submitting one, and finding again what an earlier launcher submitted."""
+"""Submitting a job, and the record by which a later launcher finds it again."""
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
-
 import submitit
-from pydantic import BaseModel, ConfigDict, ValidationError
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-from trisect.config.machine import Machine
 from trisect.errors import TrisectError
-from trisect.host import write_whole
 from trisect.launch import results, slurm_client
 from trisect.launch.environment import cleaned
-from trisect.launch.job import Job, JobFolder
+from trisect.launch.job import JobFolder
+from trisect.launch.json_record import JsonRecord
+from trisect.launch.request import parameters
 from trisect.launch.session import Launch
 from trisect.launch.supervisor import Supervisor
 from trisect.results.layout import RunLayout
 
 
-class Submission(BaseModel):
+class Submission(JsonRecord):
     """RunLayout.job: what a later launcher needs to find the job again. Written before it is submitted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     token: str
     """Name of the job's folder, and its comment in the queue: known before SLURM has given an id."""
@@ -39,18 +33,6 @@ class Submission(BaseModel):
     def folder(self, layout: RunLayout) -> JobFolder:
         """The launcher's own files of the job."""
         return JobFolder(layout.jobs.absolute() / self.token)
-
-    def write(self, path: Path) -> None:
-        """Write whole or not at all."""
-        write_whole(path, self.model_dump_json() + "\n")
-
-    @classmethod
-    def read(cls, path: Path) -> Submission | None:
-        """What stands there, or None where nothing readable does."""
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
-            return None
 
 
 def forget(layout: RunLayout) -> None:
@@ -85,45 +67,8 @@ def submit(launch: Launch) -> Submission:
         if job_id:
             slurm_client.cancel(job_id)
         forget(launch.layout)
-        said = " ".join(str(error).split())
-        raise TrisectError(f"{job.name}: sbatch refused it: {said}; see slurm in the machine file") from None
+        reason = " ".join(str(error).split())
+        raise TrisectError(f"{job.name}: sbatch refused it: {reason}; see slurm in the machine file") from None
     submission = submission.model_copy(update={"job_id": submitted.job_id})
     submission.write(launch.layout.job)
     return submission
-
-
-def parameters(job: Job, machine: Machine, comment: str) -> dict[str, object]:
-    """submitit's parameters of a job: ceil(ranks / GPUs per node) nodes, one task a GPU, --gres per node."""
-    slurm = machine.slurm
-    nodes = -(-job.ranks // machine.gpus_per_node)
-    tasks_per_node = job.ranks // nodes
-    # submitit asks for SIGUSR2 some time before the limit; that ends a process which does not handle it yet, and
-    # with a short limit it comes at the start. Nothing here uses the warning, and SIGCONT harms nobody.
-    extra: dict[str, object] = {"comment": comment, "distribution": "block", "signal": "CONT@1"}
-    extra |= {key: value for key, value in slurm.extra.items() if value is not False}
-    chosen: dict[str, object | None] = {
-        "job_name": job.name,
-        "nodes": nodes,
-        "ntasks_per_node": tasks_per_node,
-        "cpus_per_task": slurm.cpus_per_gpu,
-        "gres": f"gpu:{tasks_per_node}",
-        "time": slurm.time_limit_minutes,
-        "mem": None if slurm.memory_gb_per_node is None else f"{slurm.memory_gb_per_node}GB",
-        "account": slurm.account,
-        "partition": slurm.partition,
-        "qos": slurm.qos,
-        "constraint": slurm.constraint,
-        "wckey": None,
-        "stderr_to_stdout": True,
-        "setup": [f"module load {shlex.quote(name)}" for name in slurm.modules] or None,
-        # A rank that fails ends its peers; one that is done first does not (--wait=0), whatever the site's default.
-        # Since 22.05 srun no longer takes --cpus-per-task from sbatch.
-        "srun_args": [
-            "--kill-on-bad-exit=1",
-            "--wait=0",
-            f"--cpus-per-task={slurm.cpus_per_gpu}",
-            *slurm.srun_args,
-        ],
-        "additional_parameters": extra,
-    }
-    return {key: value for key, value in chosen.items() if value is not None or key == "wckey"}

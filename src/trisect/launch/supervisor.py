@@ -28,7 +28,7 @@ from trisect.launch.signals import SignalWaiter
 from trisect.results.layout import RunLayout
 
 SUPERVISOR_LOOK_S = 2.0
-"""How often a supervisor looks whether it is still wanted."""
+"""How often a supervisor checks whether its run is still wanted."""
 PEERS_S = 2.0
 """What a failed rank waits before it leaves, so that its peers' own failures are recorded and not cut short."""
 TOLD_S = 1.0
@@ -63,43 +63,43 @@ class Supervisor:
         Raises:
             RankError: it did not return.
         """
-        with SignalWaiter(NOTED) as bell:
-            place = Placement.here(os.environ)
-            attempt = self.folder.attempt(place.restarts)
+        with SignalWaiter(NOTED) as waiter:
+            placement = Placement.here(os.environ)
+            attempt = self.folder.attempt(placement.restarts)
             attempt.run.logs.mkdir(parents=True, exist_ok=True)
-            outcome = self._run(place, attempt, bell)
-            outcome.write(attempt.outcome(place.rank))
+            outcome = self._run(placement, attempt, waiter)
+            outcome.write(attempt.outcome(placement.rank))
             if outcome.status not in ("ok", "stopped"):
-                bell.wait(PEERS_S)
+                waiter.wait(PEERS_S)
         if outcome.status != "ok":
             raise RankError(outcome.model_dump_json())
 
-    def _run(self, place: Placement, attempt: Attempt, bell: SignalWaiter) -> Outcome:
+    def _run(self, placement: Placement, attempt: Attempt, waiter: SignalWaiter) -> Outcome:
         variables = dict(os.environ)
         if self.owner is not None:
             del variables["CUDA_VISIBLE_DEVICES"]
             variables |= {} if self.visible_devices is None else {"CUDA_VISIBLE_DEVICES": self.visible_devices}
-        begun = self._begun(place, variables)
-        mistake = place.mistake(self.job.ranks) or self._payload_mistake()
+        begun = self._begun(placement, variables)
+        mistake = placement.mistake(self.job.ranks) or self._payload_mistake()
         if mistake:
             return _ended(begun, "refused", error=mistake)
         with reserve_port() as port:
-            rendezvous = self._meet(place, attempt, port, bell)
+            rendezvous = self._meet(placement, attempt, port, waiter)
             if rendezvous is None:
                 return _ended(begun, "stopped")
-            cores = cores_of_rank(variables, place.local_world_size)
-            variables = of_rank(variables, place, rendezvous, self.machine, attempt, cores)
-            self._record_topology(place, attempt)
-            return self._supervise(begun, attempt, variables, bell)
+            cores = cores_of_rank(variables, placement.local_world_size)
+            variables = of_rank(variables, placement, rendezvous, self.machine, attempt, cores)
+            self._record_topology(placement, attempt)
+            return self._supervise(begun, attempt, variables, waiter)
 
-    def _begun(self, place: Placement, variables: dict[str, str]) -> Outcome:
+    def _begun(self, placement: Placement, variables: dict[str, str]) -> Outcome:
         return Outcome(
-            rank=place.rank,
-            world_size=place.world_size,
-            local_rank=place.local_rank,
-            node=place.node,
-            host=place.host,
-            device=device_of(place, variables.get("CUDA_VISIBLE_DEVICES")),
+            rank=placement.rank,
+            world_size=placement.world_size,
+            local_rank=placement.local_rank,
+            node=placement.node,
+            host=placement.host,
+            device=device_of(placement, variables.get("CUDA_VISIBLE_DEVICES")),
             payload_sha256=self.job.payload_sha256,
             supervisor_pid=os.getpid(),
             pid=None,
@@ -112,39 +112,41 @@ class Supervisor:
             return None
         return f"{self.folder.payload} is not the configuration that was submitted; rerun"
 
-    def _meet(self, place: Placement, attempt: Attempt, port: socket.socket, bell: SignalWaiter) -> Rendezvous | None:
+    def _meet(
+        self, placement: Placement, attempt: Attempt, port: socket.socket, waiter: SignalWaiter
+    ) -> Rendezvous | None:
         """Say or learn where rank 0 listens; None where the job ends before that."""
-        if place.rank == 0:
-            meeting = Rendezvous(host=place.first_host, port=port.getsockname()[1])
+        if placement.rank == 0:
+            meeting = Rendezvous(host=placement.first_host, port=port.getsockname()[1])
             meeting.write(attempt.rendezvous)
             return meeting
         while self._wanted(attempt):
             meeting_read = Rendezvous.read(attempt.rendezvous)
             if meeting_read is not None:
                 return meeting_read
-            if bell.wait(0.1) & ENDING:
+            if waiter.wait(0.1) & ENDING:
                 return None
         return None
 
-    def _record_topology(self, place: Placement, attempt: Attempt) -> None:
+    def _record_topology(self, placement: Placement, attempt: Attempt) -> None:
         """Keep what the driver says about this node, once a node."""
-        if place.local_rank or shutil.which("nvidia-smi") is None:
+        if placement.local_rank or shutil.which("nvidia-smi") is None:
             return
-        with (attempt.run.logs / f"topology-{place.host}.txt").open("w") as file:
+        with (attempt.run.logs / f"topology-{placement.host}.txt").open("w") as file:
             for command in (["nvidia-smi"], ["nvidia-smi", "topo", "-m"]):
                 try:
                     subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, timeout=TOPOLOGY_S)
                 except subprocess.TimeoutExpired:
                     file.write(f"{' '.join(command)}: no answer within {TOPOLOGY_S:.0f} s\n")
 
-    def _supervise(self, begun: Outcome, attempt: Attempt, variables: dict[str, str], bell: SignalWaiter) -> Outcome:
+    def _supervise(self, begun: Outcome, attempt: Attempt, variables: dict[str, str], waiter: SignalWaiter) -> Outcome:
         if self.machine.backend == "nccl":
             attempt.nccl.mkdir(exist_ok=True)
         report_read, report_write = os.pipe()
         arguments = [os.getpid(), report_write, self.job.target, self.folder.payload, attempt.run.folder]
         with self.layout.log(begun.rank).open("a") as log:
             child = subprocess.Popen(
-                # -P: the folder of entry.py is not a place to import from.
+                # -P: the folder of rank_main.py is not a place to import from.
                 [sys.executable, "-P", "-u", rank_main.__file__, *map(str, arguments)],
                 env=variables,
                 stdin=subprocess.DEVNULL,
@@ -158,13 +160,13 @@ class Supervisor:
         begun.write(attempt.outcome(begun.rank))
         stopped = False
         while child.poll() is None:
-            if bell.wait(SUPERVISOR_LOOK_S) & ENDING or not self._wanted(attempt):
+            if waiter.wait(SUPERVISOR_LOOK_S) & ENDING or not self._wanted(attempt):
                 stopped = True
                 end_trees([child.pid], grace_s=1.0)
         if child.returncode == -signal.SIGTERM and not stopped:
             # SLURM ends a step by telling every process in it, this one perhaps a moment later than its child.
-            stopped = bool(bell.wait(TOLD_S) & ENDING)
-        return _ended(begun, *_judge(child.returncode, _told(report_read), stopped))
+            stopped = bool(waiter.wait(TOLD_S) & ENDING)
+        return _ended(begun, *_ending(child.returncode, _told(report_read), stopped))
 
     def _wanted(self, attempt: Attempt) -> bool:
         """False once the launcher of a local run is gone, SLURM has started the job anew, or the launch is given up."""
@@ -180,7 +182,7 @@ def _told(report_fd: int) -> str:
         return (pipe.read() or b"").decode(errors="replace")
 
 
-def _judge(code: int, told: str, stopped: bool) -> tuple[Status, int | None, str | None]:
+def _ending(code: int, told: str, stopped: bool) -> tuple[Status, int | None, str | None]:
     """Status, code and error of a process that ended with `code` (negative: by that signal)."""
     if told.startswith(rank_main.RAISED):
         return "raised", code, told.removeprefix(rank_main.RAISED)

@@ -71,7 +71,7 @@ class Watch:
         failed = results.failed(found)
         state = self.state or SlurmState()
         if state.over:
-            # Success stands only when every rank's record is seen; failure may wait for more of them.
+            # Success counts only once every rank's record is seen; a failure waits for more of them.
             return well or self._for(
                 "ended", FILES_S if state.state == "COMPLETED" and not failed else 2 * FILES_LOOK_S
             )

@@ -1,4 +1,4 @@
-"""What all_reduces go at, at any count: by a machine's links, or by lines that a few counts gave. docs/model.md."""
+"""What all_reduces cost at any count: by a machine's links, or by lines that a few counts gave. docs/model.md."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from trisect.config.machine import CHOSEN, Links, Machine
+from trisect.config.machine import AUTO, Links, Machine
 from trisect.errors import TrisectError
 from trisect.network.byte_rules import RING, TREE, Algorithm, bytes_sent, steps
 
 
 @dataclass(frozen=True)
 class AllReduceCost:
-    """What an all_reduce goes at, at one count."""
+    """Algorithm, rates and latency of all_reduces at one count."""
 
     gpus: int
     per_node: int
@@ -60,12 +60,15 @@ def links_of(machine: Machine, name: str) -> Links:
         TrisectError: its file gives none.
     """
     if machine.links is None:
-        raise TrisectError(f"config/machines/{name}.yaml: no links, from which transfer follows; see v100.yaml")
+        raise TrisectError(
+            f"config/machines/{name}.yaml: no links, the rates to predict with; add them (docs/model.md), or measure"
+            " some counts and run snakemake predict"
+        )
     return machine.links
 
 
 def of_links(links: Links, per_node: int) -> AllReduceCosts:
-    """Paces by the machine's file: its rates, and the algorithm that NCCL takes for the image by it."""
+    """Costs by the machine's file: its rates, and the algorithm that NCCL takes for the image by it."""
 
     def all_reduce(gpus: int) -> AllReduceCost:
         here = min(gpus, per_node)
@@ -77,7 +80,7 @@ def of_links(links: Links, per_node: int) -> AllReduceCosts:
 
 
 def of_lines(lines: Sequence[FittedLine], per_node: Callable[[int], int]) -> AllReduceCosts:
-    """Paces by measured lines: at each count those of the nearest line.
+    """Costs by measured lines: at each count those of the nearest line.
 
     That is the line of the largest count which is not larger, of those over the same route (one node, or several); of
     the smallest count where all are larger; over the other route where there is none. Its algorithm and rate are kept;
@@ -103,13 +106,13 @@ def of_lines(lines: Sequence[FittedLine], per_node: Callable[[int], int]) -> All
 def lines_of(fits: pd.DataFrame) -> list[FittedLine]:
     """A probe's lines, one a count: what NCCL or gloo chose by itself, of the fastest protocol, which large ones take.
 
-    Where nothing says which algorithm that was, it is read as a ring. Counts whose ranks shared cores are left out
+    Where nothing says which algorithm that was, a ring is assumed. Counts whose ranks shared cores are left out
     where there are others.
 
     Args:
-        fits: comm.alpha_beta.FITS.
+        fits: tables.FITS.
     """
-    chosen = fits[(fits["algorithm"] == CHOSEN) & fits["reading"].isin([RING, TREE]) & (fits["gpus"] > 1)]
+    chosen = fits[(fits["algorithm"] == AUTO) & fits["reading"].isin([RING, TREE]) & (fits["gpus"] > 1)]
     known = chosen[(chosen["reading"] == RING) | (chosen["ran"] == TREE)]
     fair = known[~known["oversubscribed"].astype(bool)]
     fastest = (

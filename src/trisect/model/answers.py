@@ -15,7 +15,7 @@ from trisect.model.what_if import what_if
 from trisect.network.nccl_log import UNKNOWN_ALGORITHM
 from trisect.results.notes import Note, note
 from trisect.results.record import PredictionRecord
-from trisect.results.tables import HELD_OUT, TOTAL
+from trisect.results.tables import HELD_OUT, TOTAL, counts_of
 
 if TYPE_CHECKING:  # the fit takes half a second to import, which `trisect predict` need not wait for
     from trisect.model.fit import Fitted, Measured
@@ -85,7 +85,7 @@ def limits(model: Model, machine: Machine, counts: Sequence[int]) -> list[Note]:
 
 
 def relative_errors(table: pd.DataFrame) -> list[Note]:
-    """How far the prediction is off at each measured count.
+    """The relative errors of a prediction at each measured count.
 
     Args:
         table: tables.PREDICTION of one experiment.
@@ -94,9 +94,7 @@ def relative_errors(table: pd.DataFrame) -> list[Note]:
     found = []
     for row in total[total["measured_span_s"].notna()].to_dict("records"):
         names = [name for name in ERRORS_SHOWN if row["gpus"] > 1 or name not in ("transfer_s", "wait_s")]
-        errors = [
-            {"name": name.removesuffix("_s").replace("_", " "), "error": float(row[f"error_{name}"])} for name in names
-        ]
+        errors = [{"metric": name, "error": float(row[f"error_{name}"])} for name in names]
         about = {"role": row["role"], "gpus": int(row["gpus"]), "oversubscribed": bool(row["oversubscribed"])}
         found.append(note("relative_errors", **about, errors=errors))
     return found if (total["role"] == HELD_OUT).any() else [*found, note("none_held_out")]
@@ -114,7 +112,7 @@ def caveats_of_fit(
         machine: that they ran on.
         chosen: the counts that were fitted.
     """
-    counts = sorted(int(n) for n in table["gpus"].unique())
+    counts = counts_of(table["gpus"])
     found = limits(fitted.model, machine, counts)
     shared = [n for n in chosen if runs[n].table["oversubscribed"].any()]
     found += [note("fitted_oversubscribed", counts=list(shared))] if shared else []
@@ -138,7 +136,7 @@ def _late(runs: Mapping[int, Measured], chosen: Sequence[int]) -> Note:
 
 
 def fitted_rates(fitted: Fitted) -> list[Note]:
-    """What messages went at, at each fitted count."""
+    """Latency and rate of messages at each fitted count."""
     return [
         note("fitted_rate", gpus=line.gpus, algorithm=line.algorithm, gb_per_s=line.gb_per_s, alpha_s=line.alpha_s)
         for line in fitted.lines
@@ -146,8 +144,9 @@ def fitted_rates(fitted: Fitted) -> list[Note]:
 
 
 def rates_of_links(name: str, machine: Machine) -> Note:
-    """Whose rates a prediction uses: those of the links in the machine's file, and what the file says of them."""
-    return note("rates_of_links", machine=name, source=machine.links.source if machine.links else "")
+    """Whose rates and jitter a prediction uses: those of the machine's file, and what the file says of them."""
+    source = machine.links.source if machine.links else ""
+    return note("rates_of_links", machine=name, source=source, jitter=machine.compute_jitter)
 
 
 def prediction_record(
@@ -173,7 +172,7 @@ def prediction_record(
         fitted: counts that the model was fitted to.
         errors: from `relative_errors`.
     """
-    counts = sorted(int(n) for n in table["gpus"].unique())
+    counts = counts_of(table["gpus"])
     shown_at = max((n for n in counts if n <= machine.gpus < math.inf), default=measured)
     size, machine_name = names
     return PredictionRecord(

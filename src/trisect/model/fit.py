@@ -1,4 +1,4 @@
-"""From measured counts to a model of all counts: work by whole pieces, chance, messages, and what those go at.
+"""From measured counts to a model of all counts: work by whole pieces, jitter, messages, and what those cost.
 
 docs/model.md derives it.
 """
@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from scipy.special import fdtri
 
 from trisect import wording
-from trisect.config.study import Work
+from trisect.config.study_settings import Work
 from trisect.errors import TrisectError
 from trisect.model.allreduce_cost import AllReduceCosts, FittedLine, of_lines
 from trisect.model.predict import Jitter, Model, Problem, Values, held, pieces
@@ -37,9 +37,9 @@ class Measured:
 
     gpus: int
     per_node: int
-    table: pd.DataFrame  # tables.DECOMPOSITION with the columns of the run's record
-    ranks: pd.DataFrame  # analysis.decompose.RANKS
-    collectives: pd.DataFrame  # analysis.decompose.COLLECTIVES
+    table: pd.DataFrame  # tables.RUN_DECOMPOSITION
+    ranks: pd.DataFrame  # tables.RANKS
+    collectives: pd.DataFrame  # tables.PAIRED_COLLECTIVES
     algorithm: str  # that NCCL took for the largest all_reduce; any other word than ring and tree is read as a ring
 
 
@@ -48,7 +48,7 @@ class Fitted:
     """What measured counts say."""
 
     model: Model
-    lines: tuple[FittedLine, ...]  # what messages went at, by count; none where the all_reduce were given
+    lines: tuple[FittedLine, ...]  # latency and rate of messages, by count; none where `all_reduce` was given
     notes: tuple[Note, ...]  # what the counts could not tell, and how well they are met
 
 
@@ -70,8 +70,7 @@ def counts_to_fit(oversubscribed: Mapping[int, bool], asked: Sequence[int] | Non
     for n in chosen:
         if n not in oversubscribed:
             raise TrisectError(
-                f"predict.fit: {n} is not measured; there {'are' if counts[1:] else 'is'}"
-                f" {', '.join(map(str, counts))}, or add it to `gpus`"
+                f"predict.fit: {n} is not measured; fit {wording.listed(counts)}, or add it to `gpus` and measure it"
             )
     if not chosen:
         chosen = [n for n in counts if not oversubscribed[n]][:SMALLEST]
@@ -91,14 +90,14 @@ def fit(
     """The model that measured counts give.
 
     Args:
-        problem: from `model.outline`; its sections' work is what is found.
+        problem: from `predict.outline`; its sections' work is what is found.
         runs: one or more counts, each once.
         per_node: by count, the GPUs of a node.
-        all_reduce: what all_reduces go at; None takes it from the transfers of `runs`.
+        all_reduce: what all_reduces cost; None takes it from the transfers of `runs`.
         jitter: as in a machine's file; None takes it from how compute varied.
 
     Raises:
-        TrisectError: a run lacks a section or ranks, or nothing was transferred and no all_reduce are given.
+        TrisectError: a run lacks a section or ranks, or nothing was transferred and no `all_reduce` is given.
     """
     chosen = _payload(problem, runs)
     lines = () if all_reduce else _lines(runs)
@@ -110,13 +109,13 @@ def fit(
     if not any(len(_known(run)) for run in runs):
         notes.append(note("no_messages"))
     chosen = replace(chosen, sections=works)
-    going = all_reduce or of_lines(lines, per_node)
+    cost = all_reduce or of_lines(lines, per_node)
     for section in problem.sections:
-        stretches = len(pieces(chosen, section, going(max(run.gpus for run in runs))))
+        stretches = len(pieces(chosen, section, cost(max(run.gpus for run in runs))))
         jitters[section] = jitter if jitter is not None else _jitter(section, runs, stretches)
     if jitter is None and all(isinstance(found, float) for found in jitters.values()):
         notes.append(note("no_jitter"))
-    return Fitted(Model(chosen, going, jitters), lines, tuple(notes))
+    return Fitted(Model(chosen, cost, jitters), lines, tuple(notes))
 
 
 def _compute(problem: Problem, section: str, runs: Sequence[Measured]) -> tuple[Work, list[Note]]:
@@ -137,11 +136,11 @@ def _compute(problem: Problem, section: str, runs: Sequence[Measured]) -> tuple[
             told.append(kind)
     design = np.stack([shares[kind] for kind in told], axis=1)
     found, _ = nnls(design, np.ones(len(measured)))
-    off = design @ found - 1
-    worst = int(np.argmax(np.abs(off)))
+    error = design @ found - 1
+    worst = int(np.argmax(np.abs(error)))
     at = np.repeat([run.gpus for run in runs], [run.gpus for run in runs])[worst]
     notes = [note("fit_cannot_tell", section=section, kind=kind, taken=told[0]) for kind in columns if kind not in told]
-    notes.append(note("fit_misses", section=section, worst=float(abs(off[worst])), gpus=int(at)))
+    notes.append(note("fit_misses", section=section, worst=float(abs(error[worst])), gpus=int(at)))
     seconds_of = {f"{kind}_s": float(value) for kind, value in zip(told, found, strict=True)}
     return Work().model_copy(update=seconds_of), notes
 
@@ -176,7 +175,7 @@ def _by_rank(run: Measured, section: str) -> Values:
 
 
 def _jitter(section: str, runs: Sequence[Measured], stretches: int) -> Jitter:
-    """How a rank's compute is off its mean over iterations, as a share, from the ranks with half the most or more.
+    """How a rank's compute differs from its mean over iterations, as a share; of ranks with half the most or more.
 
     A section of several stretches varies less than each of them does, as independent ones do: by the root of how many.
     """
@@ -186,28 +185,28 @@ def _jitter(section: str, runs: Sequence[Measured], stretches: int) -> Jitter:
         iterations, mean = len(seconds), seconds.mean(axis=0)
         if iterations > 1:
             busy = mean >= mean.max() / 2
-            off = (seconds[:, busy] / mean[busy] - 1) * np.sqrt(iterations / (iterations - 1))
-            found.append(_of_ranks_alone(off).ravel())
+            apart = (seconds[:, busy] / mean[busy] - 1) * np.sqrt(iterations / (iterations - 1))
+            found.append(_of_ranks_alone(apart).ravel())
     if not found:
         return 0.0
     factors = np.maximum(1 + np.concatenate(found) * np.sqrt(stretches), 0)  # no compute below nothing
     return factors / factors.mean() - 1
 
 
-def _of_ranks_alone(off: Values) -> Values:
+def _of_ranks_alone(apart: Values) -> Values:
     """Without what all ranks have in common in an iteration, which makes nobody wait: shape (iterations, ranks).
 
     The mean over n ranks varies by var(common) + var(own) / n. The part of it that own chance does not explain is taken
     out, and what goes with it of the ranks' own is given back.
     """
-    ranks = off.shape[1]
-    common = off.mean(axis=1, keepdims=True)
+    ranks = apart.shape[1]
+    common = apart.mean(axis=1, keepdims=True)
     varies = float(np.mean(common**2))
     if ranks < 2 or varies == 0:
-        return off
-    own = max(float(np.mean(off**2)) - varies, 0.0) / (ranks - 1)
+        return apart
+    own = max(float(np.mean(apart**2)) - varies, 0.0) / (ranks - 1)
     share = max(1 - own / varies, 0.0)
-    return (off - share * common) / np.sqrt(1 - share * (2 - share) / ranks)
+    return (apart - share * common) / np.sqrt(1 - share * (2 - share) / ranks)
 
 
 def _known(run: Measured) -> pd.DataFrame:

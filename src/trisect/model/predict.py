@@ -16,12 +16,13 @@ import pandas as pd
 from trisect.analysis.pop import efficiencies, ratio
 from trisect.config.experiment import Experiment
 from trisect.config.machine import Links, Machine
-from trisect.config.study import StudyExperiment, Work
+from trisect.config.study_settings import StudyExperiment, Work
 from trisect.errors import TrisectError
 from trisect.model.allreduce_cost import AllReduceCost, AllReduceCosts, of_links
-from trisect.results.tables import MODELLED_TIMES, TOTAL, Values
+from trisect.results.tables import MODELLED_TIMES, PREDICTED_QUANTITIES, TOTAL, Values
+from trisect.wording import listed
 
-MODELLED = ("section", "gpus", *MODELLED_TIMES, "load_balance", "comm_efficiency", "parallel_efficiency", "cost")
+MODELLED = ("section", "gpus", *PREDICTED_QUANTITIES)
 """Columns of `predict`."""
 
 
@@ -55,7 +56,7 @@ class Piece:
 
 
 Jitter = float | Values
-"""Chance in a stretch of compute, as a share of it: the largest, either way, or the values that may be drawn."""
+"""Random delay in a stretch of compute, as a share of it: the largest, either way, or the values that may be drawn."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def of_machine(problem: Problem, machine: Machine, links: Links) -> Model:
     return Model(problem, of_links(links, machine.gpus_per_node), jitter)
 
 
-def problem(name: str, experiment: Experiment, studied: StudyExperiment, size: str) -> Problem:
+def problem(name: str, experiment: Experiment, work: StudyExperiment, size: str) -> Problem:
     """Put an experiment's own file and what the model knows of it together.
 
     Raises:
@@ -87,14 +88,14 @@ def problem(name: str, experiment: Experiment, studied: StudyExperiment, size: s
     """
     if size not in experiment.sizes:
         raise TrisectError(f"config/study.yaml: size: {name} has no size {size!r}")
-    if sorted(studied.sections) != sorted(experiment.sections):
+    if sorted(work.sections) != sorted(experiment.sections):
         raise TrisectError(
-            f"config/study.yaml: experiments.{name}.sections: give {' and '.join(experiment.sections)},"
-            f" not {' and '.join(studied.sections) or 'none'}"
+            f"config/study.yaml: experiments.{name}.sections: give {listed(experiment.sections)},"
+            f" not {listed(work.sections) or 'none'}"
         )
     known = outline(name, experiment, size)
-    sections = {section: studied.sections[section] for section in experiment.sections}
-    return replace(known, image_bytes=studied.image_bytes or known.image_bytes, sections=sections)
+    sections = {section: work.sections[section] for section in experiment.sections}
+    return replace(known, image_bytes=work.image_bytes or known.image_bytes, sections=sections)
 
 
 def outline(name: str, experiment: Experiment, size: str) -> Problem:
@@ -148,12 +149,12 @@ def draw(planned: list[Piece], jitter: Jitter, iterations: int, rng: np.random.G
     """
     steady = np.array([piece.compute_s for piece in planned])
     shape = (iterations, *steady.shape)
-    chance = jitter * rng.uniform(-1, 1, shape) if isinstance(jitter, float | int) else rng.choice(jitter, shape)
-    return steady * (1 + chance)
+    delay = jitter * rng.uniform(-1, 1, shape) if isinstance(jitter, float | int) else rng.choice(jitter, shape)
+    return steady * (1 + delay)
 
 
 def times(planned: list[Piece], compute: Values) -> dict[str, float]:
-    """TIMES of one section, from `draw`. All ranks enter it together."""
+    """MODELLED_TIMES of one section, from `draw`. All ranks enter it together."""
     mean = float(compute.sum(axis=1).mean())
     ends = np.array([bool(piece.exchanges) for piece in planned])
     latest = compute[:, ends].max(axis=2).sum(axis=1).mean() if ends.any() else mean
@@ -164,7 +165,7 @@ def times(planned: list[Piece], compute: Values) -> dict[str, float]:
 
 
 def predict(model: Model, counts: Iterable[int], *, iterations: int = 100, seed: int = 0) -> pd.DataFrame:
-    """The model's times and efficiencies at each count: COLUMNS, a row a section and TOTAL.
+    """The model's times and efficiencies at each count: MODELLED, a row a section and TOTAL.
 
     Args:
         model: from `of_machine`, or from `fit.fit`.
@@ -183,6 +184,11 @@ def predict(model: Model, counts: Iterable[int], *, iterations: int = 100, seed:
         rows += [{"section": section, "gpus": gpus, **part} for section, part in parts.items()]
     table = pd.DataFrame(rows)
     table = table.assign(**efficiencies({name: table[name].to_numpy() for name in MODELLED_TIMES}))
-    first = table[table["gpus"] == table["gpus"].min()].set_index("section")
-    base = table["section"].map(first["span_s"] * first["gpus"]).to_numpy()
-    return table.assign(cost=ratio((table["gpus"] * table["span_s"]).to_numpy(), base))[list(MODELLED)]
+    return with_cost(table, table["gpus"].min())[list(MODELLED)]
+
+
+def with_cost(table: pd.DataFrame, base: int) -> pd.DataFrame:
+    """A table of spans with `cost`: GPU time over that at the count `base`; NaN where nothing ran there."""
+    first = table[table["gpus"] == base].set_index("section")["span_s"]
+    at_base = (base * table["section"].map(first)).to_numpy()
+    return table.assign(cost=ratio((table["gpus"] * table["span_s"]).to_numpy(), at_base))

@@ -15,7 +15,7 @@ def job(model: Model, gpus: int, *, iterations: int, seed: int) -> SyntheticJob:
     """One run of the model: every rank, every iteration, with jitter drawn anew for each piece of work.
 
     Args:
-        model: from `model.of_machine`.
+        model: from `predict.of_machine`.
         gpus: ranks.
         iterations: how many.
         seed: of the jitter; runs of other counts and problems draw other numbers.

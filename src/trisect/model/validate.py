@@ -1,4 +1,4 @@
-"""A prediction beside what was measured, and how far it is off."""
+"""A prediction beside what was measured, with its relative errors."""
 
 from __future__ import annotations
 
@@ -7,54 +7,44 @@ from collections.abc import Collection, Mapping
 import pandas as pd
 
 from trisect.errors import TrisectError
-from trisect.results.tables import (
-    FITTED,
-    HELD_OUT,
-    MEASURED_QUANTITIES,
-    PREDICTED,
-    PREDICTED_QUANTITIES,
-    PREDICTION,
-)
+from trisect.model.predict import with_cost
+from trisect.results import tables
+from trisect.wording import listed
 
 
 def beside(
-    experiment: str, modelled: pd.DataFrame, tables: Mapping[int, pd.DataFrame], fitted: Collection[int]
+    experiment: str, modelled: pd.DataFrame, runs: Mapping[int, pd.DataFrame], fitted: Collection[int]
 ) -> pd.DataFrame:
     """Modelled and measured values of every section and count.
 
     Args:
         experiment: its name.
-        modelled: from `model.predict`, with every count of `tables`.
-        tables: by measured count, tables.DECOMPOSITION, with `oversubscribed` where that is known.
+        modelled: from `predict.predict`, with every count of `runs`.
+        runs: by measured count, tables.DECOMPOSITION or RUN_DECOMPOSITION.
         fitted: the counts that the model was fitted at.
 
     Returns:
-        PREDICTION, a row for each of `modelled`.
+        tables.PREDICTION, a row for each of `modelled`.
 
     Raises:
         TrisectError: a section was modelled that is not measured, or the other way round.
     """
-    base = min(tables)
-    measured = _with_cost(pd.concat(tables.values(), ignore_index=True), base)
+    base = min(runs)
+    measured = with_cost(pd.concat(runs.values(), ignore_index=True), base)
     if set(measured["section"]) != set(modelled["section"]):
-        sections = " and ".join(sorted(set(measured["section"]) ^ set(modelled["section"])))
+        sections = listed(sorted(set(measured["section"]) ^ set(modelled["section"])))
         raise TrisectError(f"{experiment}: section {sections} is not both measured and modelled; run the sweep again")
     shared = measured.set_index("gpus").get("oversubscribed", pd.Series(dtype=bool)).groupby(level=0).any()
-    renamed = measured[["section", "gpus", *MEASURED_QUANTITIES]].rename(
-        columns={name: f"measured_{name}" for name in MEASURED_QUANTITIES}
+    renamed = measured[["section", "gpus", *tables.MEASURED_QUANTITIES]].rename(
+        columns={name: f"measured_{name}" for name in tables.MEASURED_QUANTITIES}
     )
-    table = _with_cost(modelled, base).merge(renamed, on=["section", "gpus"], how="left", validate="1:1")
-    for name in PREDICTED_QUANTITIES:
+    table = with_cost(modelled, base).merge(renamed, on=["section", "gpus"], how="left", validate="1:1")
+    for name in tables.PREDICTED_QUANTITIES:
         over = table[f"measured_{name}"]
         table[f"error_{name}"] = table[name] / over.where(over != 0) - 1
-    roles = {n: FITTED if n in fitted else HELD_OUT for n in tables}
+    roles = {n: tables.FITTED if n in fitted else tables.HELD_OUT for n in runs}
     return table.assign(
         experiment=experiment,
-        role=table["gpus"].map(roles).fillna(PREDICTED),
+        role=table["gpus"].map(roles).fillna(tables.PREDICTED),
         oversubscribed=table["gpus"].isin(shared.index[shared]),
-    )[list(PREDICTION)]
-
-
-def _with_cost(table: pd.DataFrame, base: int) -> pd.DataFrame:
-    first = table[table["gpus"] == base].set_index("section")["span_s"]
-    return table.assign(cost=table["gpus"] * table["span_s"] / (base * table["section"].map(first)))
+    )[list(tables.PREDICTION)]

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from trisect.analysis.findings import HALF, PAYS
-from trisect.config.study import Work
+from trisect.config.study_settings import Work
 from trisect.model.allreduce_cost import AllReduceCost
 from trisect.model.predict import Model, predict
 from trisect.results.record import Change
@@ -80,18 +79,18 @@ def reach(table: pd.DataFrame, level: float) -> float:
 
     Between the last count that does and the next, efficiency is taken as a straight line over the count's logarithm.
     """
-    total = table[table["section"] == TOTAL].sort_values("gpus")
-    return _last(total["gpus"].to_numpy(), total["parallel_efficiency"].to_numpy() - level)
+    return _last(table, lambda total: total["parallel_efficiency"] - level)
 
 
 def crossing(table: pd.DataFrame) -> float:
     """Up to about which count transfer stays below the slowest rank's compute, interpolated as by `reach`."""
+    return _last(table, lambda total: 1 - total["transfer_s"] / total["compute_max_s"])
+
+
+def _last(table: pd.DataFrame, lead_of: Callable[[pd.DataFrame], pd.Series]) -> float:
+    """Up to about which count `lead_of` the rows TOTAL is at least 0."""
     total = table[table["section"] == TOTAL].sort_values("gpus")
-    return _last(total["gpus"].to_numpy(), 1 - (total["transfer_s"] / total["compute_max_s"]).to_numpy())
-
-
-def _last(counts: npt.NDArray[np.int64], lead: npt.NDArray[np.float64]) -> float:
-    """Where `lead`, known at ascending counts, was last at least 0."""
+    counts, lead = total["gpus"].to_numpy(), lead_of(total).to_numpy()
     positive = np.flatnonzero(lead >= 0)
     if not positive.size:
         return 0.0

@@ -29,6 +29,12 @@ _PAYLOADS_AROUND_A_RING = {
 """What passes a ring's link, in payloads, were the ring endless; each op misses 1/n of it."""
 
 
+def assumed_algorithms(ran: str) -> list[Algorithm]:
+    """Algorithms whose bytes are to be taken: the one that ran, or both where it is unknown or has no byte rule."""
+    both: list[Algorithm] = [RING, TREE]
+    return [one for one in both if one == ran] or both
+
+
 @dataclass(frozen=True)
 class Sent:
     """Bytes by route, the mean over senders. Inside a node and between nodes they move at the same time."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from trisect.config.machine import Links
-from trisect.network.byte_rules import RING, TREE, Algorithm, bytes_sent
+from trisect.network.byte_rules import Algorithm, assumed_algorithms, bytes_sent
 from trisect.network.nccl_log import UNKNOWN_ALGORITHM
 from trisect.results.notes import Note, note
-from trisect.results.tables import RATES, TOTAL
+from trisect.results.tables import RATES, TOTAL, counts_of
 
 IMPLIED = list(RATES)[list(RATES).index("section") : list(RATES).index("off") + 1]
 """The columns of RATES that `implied` gives; `pipeline.rates` knows the others."""
@@ -34,7 +34,7 @@ def implied(
         links: of the machine's file, if it has any.
 
     Returns:
-        IMPLIED: a row for each section, count above 1 and reading. None where a section moves no known payload.
+        IMPLIED: a row for each section, count above 1 and assumed algorithm; none where no known payload moves.
     """
     rows = []
     usable = (scaling["section"] != TOTAL) & (scaling["gpus"] > 1) & (scaling["payload_bytes"] > 0)
@@ -42,13 +42,13 @@ def implied(
         gpus, section = int(row["gpus"]), str(row["section"])
         known = algorithms.get((section, gpus), UNKNOWN_ALGORITHM)
         across = gpus > per_node[gpus]
-        for reading in [how for how in (RING, TREE) if how == known] or [RING, TREE]:
-            sent = bytes_sent("all_reduce", reading, row["payload_bytes"], gpus, per_node[gpus])
+        for assumed in assumed_algorithms(known):
+            sent = bytes_sent("all_reduce", assumed, row["payload_bytes"], gpus, per_node[gpus])
             moved = sent.between if across else sent.inside
             rates = [moved / row[f"transfer_s{end}"] / 1e9 for end in ("", "_hi", "_lo")]
             route = "between" if across else "inside"
-            rates.append(_of_machine(links, gpus, reading, across))
-            rows.append((section, gpus, route, known, reading, moved, row["transfer_s"], *rates))
+            rates.append(_of_machine(links, gpus, assumed, across))
+            rows.append((section, gpus, route, known, assumed, moved, row["transfer_s"], *rates))
     table = pd.DataFrame(rows, columns=list(IMPLIED[:-2]))
     apart = table["gpus"].where(table["route"] == "inside", 0)  # more GPUs of a node may use more links at once
     same = table.sort_values("gpus").groupby(["section", "route", apart.rename("apart"), "reading"])
@@ -57,11 +57,11 @@ def implied(
 
 
 def probed(rates: pd.DataFrame, fits: pd.DataFrame | None) -> pd.Series:
-    """For each row of RATES, the rate that the probe found for its count and reading: the fastest protocol's; or NaN.
+    """For each row of RATES, the probe's rate for its count and assumed algorithm: the fastest protocol's; or NaN.
 
     Args:
         rates: RATES.
-        fits: results/probe/fits.csv; None where nothing was probed.
+        fits: tables.FITS; None where nothing was probed.
     """
     if fits is None:
         return pd.Series(float("nan"), index=rates.index)
@@ -69,10 +69,10 @@ def probed(rates: pd.DataFrame, fits: pd.DataFrame | None) -> pd.Series:
     return pd.Series(fastest.reindex(pd.MultiIndex.from_frame(rates[["gpus", "reading"]])).to_numpy(), rates.index)
 
 
-def _of_machine(links: Links | None, gpus: int, reading: Algorithm, across: bool) -> float:
+def _of_machine(links: Links | None, gpus: int, assumed: Algorithm, across: bool) -> float:
     if links is None:
         return float("nan")
-    return links.network_gb_per_s.get(reading, float("nan")) if across else links.inside_gb_per_s(gpus)
+    return links.network_gb_per_s.get(assumed, float("nan")) if across else links.inside_gb_per_s(gpus)
 
 
 def rate_notes(rates: pd.DataFrame) -> list[Note]:
@@ -88,7 +88,7 @@ def rate_notes(rates: pd.DataFrame) -> list[Note]:
     return [
         *_constants(rates),
         *_above(rates),
-        *([note("algorithm_unknown", counts=_counts(unknown))] if len(unknown) else []),
+        *([note("algorithm_unknown", counts=counts_of(unknown))] if len(unknown) else []),
         *(note("log_cut", gpus=gpus, lines=lines) for gpus, lines in cut.to_dict().items() if lines),
     ]
 
@@ -96,13 +96,13 @@ def rate_notes(rates: pd.DataFrame) -> list[Note]:
 def _constants(rates: pd.DataFrame) -> Iterator[Note]:
     """How well one rate, fitted at one count, predicts the transfer at the others."""
     between = rates[rates["route"] == "between"]
-    for (section, reading), rows in between.groupby(["section", "reading"], sort=False):
+    for (section, assumed), rows in between.groupby(["section", "reading"], sort=False):
         held_out = rows[rows["gpus"] != rows["fitted_at"]]
         if held_out.empty:
             continue
         fitted = rows[rows["gpus"] == rows["fitted_at"]].iloc[0]
-        about = {"section": str(section), "assumed": str(reading), "fitted_at": int(fitted["gpus"])}
-        worst, counts = float(held_out["off"].abs().max()), _counts(held_out["gpus"])
+        about = {"section": str(section), "assumed": str(assumed), "fitted_at": int(fitted["gpus"])}
+        worst, counts = float(held_out["off"].abs().max()), counts_of(held_out["gpus"])
         yield note("rate_holds", **about, gb_per_s=float(fitted["gb_per_s"]), worst=worst, counts=counts)
 
 
@@ -127,7 +127,3 @@ def _above(rates: pd.DataFrame) -> Iterator[Note]:
             other=None if other is None else other["reading"],
             other_gb_per_s=None if other is None else float(other["gb_per_s"]),
         )
-
-
-def _counts(gpus: pd.Series) -> list[int]:
-    return sorted({int(n) for n in gpus})

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
-from trisect.network.byte_rules import GLOO, RING, TREE, Algorithm, bytes_sent
+from trisect.network.byte_rules import GLOO, RING, Algorithm, assumed_algorithms, bytes_sent
 from trisect.network.nccl_log import UNKNOWN_ALGORITHM, ran_for
-from trisect.network.probe_statistics import SEPARATED
+from trisect.network.probe_statistics import ISOLATED
 from trisect.results.notes import Note, note
 from trisect.results.tables import FITS, Values, with_bounds
 
@@ -79,15 +79,15 @@ def fit(sent_bytes: Values, seconds: Values) -> Fit:
         raise NoFitError(note("no_latency"))
     if 1 - latency.min() < LEAST_SHARE:
         raise NoFitError(note("no_rate"))
-    off = np.log(seconds) - line(sent_bytes, log_alpha, log_beta)
+    residual = np.log(seconds) - line(sent_bytes, log_alpha, log_beta)
     width = stats.t.ppf(0.975, len(seconds) - 2) * np.sqrt(np.diag(covariance))
     ends = np.array([0, -1, 1])
     lines = np.exp(log_alpha + width[0] * ends), np.exp(-log_beta + width[1] * ends) / 1e9
     spread = np.log(seconds) - np.log(seconds).mean()
     return Fit(
         **dict(zip(with_bounds(("alpha_s", "gb_per_s")), map(float, np.concatenate(lines)), strict=True)),
-        residual=float(np.abs(np.expm1(off)).max()),
-        r2=float(1 - (off @ off) / (spread @ spread)),
+        residual=float(np.abs(np.expm1(residual)).max()),
+        r2=float(1 - (residual @ residual) / (spread @ spread)),
     )
 
 
@@ -105,19 +105,19 @@ def fits(
     Returns:
         FITS, without a row for one GPU, which sends nothing; and what could not be fitted, as notes.
     """
-    alone = probe[(probe["cadence"] == SEPARATED) & (probe["gpus"] > 1)]
-    ran = [_ran(backend, tuning, size) for backend, size in zip(alone["backend"], alone["payload_bytes"], strict=True)]
-    alone = alone.assign(ran=[how for how, _ in ran], protocol=[protocol for _, protocol in ran])
+    isolated = probe[(probe["cadence"] == ISOLATED) & (probe["gpus"] > 1)]
+    pairs = zip(isolated["backend"], isolated["payload_bytes"], strict=True)
+    ran = [_ran(backend, tuning, size) for backend, size in pairs]
+    isolated = isolated.assign(ran=[how for how, _ in ran], protocol=[protocol for _, protocol in ran])
     rows, refused = [], []
-    for _, sizes in alone.groupby(["ran", "protocol"], sort=False):
+    for _, sizes in isolated.groupby(["ran", "protocol"], sort=False):
         key = {str(name): value for name, value in sizes[_KEY].iloc[0].items()}
         of_probe = key | {"nccl_version": nccl_version or "none", "oversubscribed": oversubscribed}
         try:
             rows += [of_probe | line for line in _lines(sizes)]
         except NoFitError as mistake:
-            refused.append(
-                note("no_fit", **{name: str(value) for name, value in key.items()}, why=mistake.why.model_dump())
-            )
+            about = {name: str(key[name]) for name in ("algorithm", "ran", "protocol")}
+            refused.append(note("no_fit", gpus=int(key["gpus"]), **about, why=mistake.why.model_dump()))
     return pd.DataFrame(rows, columns=list(FITS)), refused
 
 
@@ -132,11 +132,11 @@ def _lines(sizes: pd.DataFrame) -> Iterator[dict[str, object]]:
     """The fit by the bytes of the algorithm that ran, or by those of both where it has no byte rule."""
     gpus, nodes, ran = int(sizes["gpus"].iloc[0]), int(sizes["nodes"].iloc[0]), str(sizes["ran"].iloc[0])
     payload = sizes["payload_bytes"].to_numpy(float)
-    for reading in readings(ran):
-        share = sent_share(gpus, nodes, reading)
+    for assumed in assumed_algorithms(ran):
+        share = sent_share(gpus, nodes, assumed)
         found = fit(payload * share, sizes["median_s"].to_numpy(float))
         yield asdict(found) | {
-            "reading": reading,
+            "reading": assumed,
             "crossover_bytes": found.alpha_s * found.gb_per_s * 1e9 / share,
             "sizes": len(payload),
             "smallest_bytes": int(payload.min()),
@@ -144,13 +144,7 @@ def _lines(sizes: pd.DataFrame) -> Iterator[dict[str, object]]:
         }
 
 
-def readings(ran: str) -> list[Algorithm]:
-    """Algorithms whose bytes are to be taken: the one that ran, or both."""
-    both: list[Algorithm] = [RING, TREE]
-    return [how for how in both if how == ran] or both
-
-
-def sent_share(gpus: int, nodes: int, reading: Algorithm) -> float:
+def sent_share(gpus: int, nodes: int, algorithm: Algorithm) -> float:
     """Bytes that an all_reduce sends over its slowest route, per byte of payload."""
-    sent = bytes_sent("all_reduce", reading, 1.0, gpus, gpus // nodes)
+    sent = bytes_sent("all_reduce", algorithm, 1.0, gpus, gpus // nodes)
     return sent.between if nodes > 1 else sent.inside

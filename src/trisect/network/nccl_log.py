@@ -6,7 +6,7 @@ NCCL logs a line a call on rank 0, older versions on every rank. Its form change
     AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008
     AllReduce: 4096 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..1}
 
-Before it may stand a rank, a timestamp, a host; ranks that share a file can be joined within a line or cut.
+A rank, a timestamp or a host may come before it; ranks that share a file can be joined within a line or cut.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import pandas as pd
 
 UNKNOWN_ALGORITHM = "unknown"
-"""What stands where no log says which algorithm ran."""
+"""Where no log says which algorithm ran."""
 
 TUNING = {
     "op": "str",  # as in tables.COLLECTIVES; "" where the form names none
@@ -56,13 +56,13 @@ def read_tuning(text: str) -> tuple[pd.DataFrame, int]:
 
 
 def algorithm_for(tuning: pd.DataFrame, op: str, payload_bytes: int) -> str:
-    """The algorithm of a collective of this size; UNKNOWN where the log has none, all of them where it has several."""
+    """The algorithm of a collective of this size, all where it logs several, UNKNOWN_ALGORITHM where none."""
     same = tuning[tuning["op"].isin(["", op]) & (tuning["bytes"] == payload_bytes)]
     return ", ".join(sorted(same["algorithm"].unique())) or UNKNOWN_ALGORITHM
 
 
 def ran_for(tuning: pd.DataFrame, op: str, payload_bytes: int) -> tuple[str, str]:
-    """Algorithm and protocol of a collective of this size; UNKNOWN each where the log has none, or several."""
+    """Algorithm and protocol of a collective of this size, each UNKNOWN_ALGORITHM where the log has none or several."""
     same = tuning[tuning["op"].isin(["", op]) & (tuning["bytes"] == payload_bytes)]
     algorithm, protocol = ({str(name) for name in same[column]} for column in ("algorithm", "protocol"))
     return _only(algorithm), _only(protocol)

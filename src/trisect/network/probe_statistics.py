@@ -11,12 +11,12 @@ import numpy.typing as npt
 from trisect.network.byte_rules import algorithm_bandwidth, bus_bandwidth
 
 Cadence = Literal["separated", "back_to_back"]
-SEPARATED: Cadence = "separated"
-BACK_TO_BACK: Cadence = "back_to_back"
+ISOLATED: Cadence = "separated"
+STREAMED: Cadence = "back_to_back"
 
 CADENCES: dict[Cadence, Callable[..., npt.NDArray[np.float64]]] = {
-    SEPARATED: np.min,  # the last rank to leave the barrier waits for nobody: tables' `transfer`
-    BACK_TO_BACK: np.mean,  # as nccl-tests; without a barrier no rank is ahead for long
+    ISOLATED: np.min,  # the last rank to leave the barrier waits for nobody: tables' `transfer`
+    STREAMED: np.mean,  # as nccl-tests; without a barrier no rank is ahead for long
 }
 """How often all_reduces follow each other, and how the ranks' times of one of them become its time."""
 

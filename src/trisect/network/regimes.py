@@ -1,4 +1,4 @@
-"""Is a message's time latency or bytes? Held against the size at which both take equally long."""
+"""Is a message's time latency or bytes? Compared with the crossover, the size at which both take equally long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from trisect.config.machine import CHOSEN
+from trisect.config.machine import AUTO
 from trisect.network.nccl_log import UNKNOWN_ALGORITHM, ran_for
 from trisect.results.notes import Note, note
 
@@ -24,12 +24,12 @@ def messages(
 ) -> pd.DataFrame:
     """Which regime each all_reduce of a run is in, by the probe of the same count.
 
-    Of several fits of that count, a message is held against the one of its own algorithm and protocol in the run's
-    NCCL log, else the one whose sizes reach nearest to it.
+    Of several fits of that count, a message takes the one of its own algorithm and protocol in the run's NCCL log,
+    else the one whose sizes reach nearest to it.
 
     Args:
         collectives: collectives.csv of the run.
-        fits: alpha_beta.FITS.
+        fits: tables.FITS.
         gpus: of the run.
         tuning: nccl_log.TUNING of the run, if it left a log.
 
@@ -39,7 +39,7 @@ def messages(
     """
     known = collectives[(collectives["op"] == "all_reduce") & (collectives["bytes"] > 0)]
     iterations = collectives["iteration"].nunique()
-    here = fits[(fits["gpus"] == gpus) & (fits["algorithm"] == CHOSEN)].to_dict("records")
+    here = fits[(fits["gpus"] == gpus) & (fits["algorithm"] == AUTO)].to_dict("records")
     rows = []
     for section in known["section"].unique():
         sizes = known.loc[known["section"] == section, "bytes"].value_counts().sort_index()

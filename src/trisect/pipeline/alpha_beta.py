@@ -27,25 +27,26 @@ def write_fits(layout: Layout, probes: Iterable[ProbeRun]) -> list[str]:
     Raises:
         TrisectError: a probe's files are missing, damaged or of another run, or none of them could be fitted.
     """
-    tables, notes = [], []
+    tables, notes, unit = [], [], "rank"
     for probe in probes:
+        unit = "GPU" if probe.device == "cuda" else unit
         table, about = _fits_of(layout.probe(probe.gpus, probe.algorithm), probe.gpus)
         tables += [table] if len(table) else []
         notes += about
     if not tables:
-        why = "; ".join(all_in_words(notes)) or "one GPU alone sends nothing: probe 2 or more"
+        why = "; ".join(all_in_words(notes, unit)) or f"one {unit} alone sends nothing: probe 2 or more"
         raise TrisectError(f"{layout.fits}: no latency and rate could be fitted: {why}")
     write_whole(layout.fits, pd.concat(tables, ignore_index=True)[list(FITS)].to_csv(index=False))
-    return all_in_words(notes)
+    return all_in_words(notes, unit)
 
 
 def _fits_of(files: ProbeLayout, gpus: int) -> tuple[pd.DataFrame, list[Note]]:
     record = ProbeRecord.read(files.record)
     if record.gpus != gpus:
-        raise TrisectError(f"{files.record}: it is of {record.gpus} GPUs, not of {gpus}; probe this count again")
+        raise TrisectError(f"{files.record}: it is of {record.gpus} ranks, not of {gpus}; probe this count again")
     table = read_table(files.all_reduce, ALL_REDUCE)
     if set(table["gpus"]) != {gpus}:
-        raise TrisectError(f"{files.all_reduce}: not of {gpus} GPUs alone; probe this count again")
+        raise TrisectError(f"{files.all_reduce}: not of {gpus} ranks alone; probe this count again")
     tuning, cut = tuning_of(files, gpus)
     version = record.versions.get("nccl", "") if record.backend == "nccl" else ""
     found, refused = fits(table, tuning, version, oversubscribed=record.oversubscribed)

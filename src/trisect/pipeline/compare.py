@@ -11,6 +11,7 @@ import pandas as pd
 from trisect.analysis.differences import COMPARED, SMALLEST_CHANGE, Comparison, RunKey, compare
 from trisect.errors import TrisectError
 from trisect.host import write_whole
+from trisect.report.text.tables_text import run_name, run_names
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import Note, note
 from trisect.results.record import RunRecord
@@ -41,18 +42,19 @@ def compare_folders(
     shared = sorted(old.keys() & new.keys())
     if not shared:
         raise TrisectError(
-            f"{before} has {_listed(old)}, {after} has {_listed(new)}: no run in common; compare the same experiments"
-            " at the same counts"
+            f"{before} has {run_names(old)}, {after} has {run_names(new)}: no run in common; compare the same"
+            " experiments at the same counts"
         )
     for run in shared:
         sizes = [_size(side[run]) for side in (old, new)]
         if sizes[0] != sizes[1]:
             raise TrisectError(
-                f"{_listed([run])} is of size {sizes[0] or 'unknown'} in {before} and of size {sizes[1] or 'unknown'}"
+                f"{run_name(run)} is of size {sizes[0] or 'unknown'} in {before} and of size {sizes[1] or 'unknown'}"
                 f" in {after}; compare runs of one size"
             )
     return Comparison(
         table=compare(_iterations(old), _iterations(new), metrics, least),
+        folders=(str(before), str(after)),
         only_before=sorted(old.keys() - new.keys()),
         only_after=sorted(new.keys() - old.keys()),
         changed=[one for run in shared for one in _changes(old[run].record, new[run].record)],
@@ -82,8 +84,6 @@ def _side(files: RunLayout) -> tuple[RunKey, _Side]:
             f"{files.decomposition}: no such file; give a results folder, or that of one run, with its decomposition"
         )
     table, iterations = read_table(files.decomposition, DECOMPOSITION), read_table(files.iterations, ITERATIONS)
-    if table.empty:
-        raise TrisectError(f"{files.decomposition}: no row; make it again: {DECOMPOSITION.remake}")
     gpus = int(table["gpus"].iloc[0])
     record = RunRecord.read(files.record) if files.record.exists() else None
     return (record.experiment if record else "", gpus), _Side(iterations, record)
@@ -97,10 +97,6 @@ def _iterations(side: Mapping[RunKey, _Side]) -> dict[RunKey, pd.DataFrame]:
     return {run: found.iterations for run, found in side.items()}
 
 
-def _listed(runs: Sequence[RunKey] | Mapping[RunKey, _Side]) -> str:
-    return ", ".join(f"{experiment or 'a job'} at {gpus}" for experiment, gpus in sorted(runs))
-
-
 def _changes(before: RunRecord | None, after: RunRecord | None) -> Iterator[Note]:
     """What the records of a run say differently about how it ran."""
     if before is None or after is None:
@@ -108,7 +104,7 @@ def _changes(before: RunRecord | None, after: RunRecord | None) -> Iterator[Note
     old, new = _facts(before), _facts(after)
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            yield note("changed", name=name, before=old.get(name, "none"), after=new.get(name, "none"))
+            yield note("changed", name=name, before=old.get(name), after=new.get(name))
 
 
 def _facts(record: RunRecord) -> dict[str, str]:

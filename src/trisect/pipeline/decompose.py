@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,16 +11,16 @@ import pandas as pd
 
 from trisect.analysis.decomposition import Decomposition, decompose
 from trisect.pipeline.files import write_all
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.notes import as_markdown
 from trisect.results.layout import RunLayout
 from trisect.results.notes import to_json
 from trisect.results.record import RunRecord
-from trisect.results.tables import RUN_COLUMNS, TOTAL
+from trisect.results.tables import RUN_COLUMNS, TOTAL, write_parquet
 from trisect.trace.read_job import read_job
 
 
 def write_decomposition(
-    traces: Path,
+    traces: Path | Iterable[Path],
     out: RunLayout,
     *,
     sections: Sequence[str] | None = None,
@@ -30,7 +30,7 @@ def write_decomposition(
     """Decompose one job and write its six files, all or none.
 
     Args:
-        traces: folder of the job's traces, one a rank.
+        traces: as for `trace.read_job`.
         out: where decomposition.csv, collectives.csv, iterations.parquet, ranks.parquet, notes.json and findings.md go.
         sections: as for `trace.read_job`.
         iteration: as for `trace.read_job`.
@@ -41,14 +41,13 @@ def write_decomposition(
     """
     result = decompose(read_job(traces, sections=sections, iteration=iteration))
     table = annotate(result.table)
-    lines = [f"- {sentence}\n" for sentence in all_in_words(result.caveats)] or ["Nothing to remark.\n"]
     writers: dict[Path, Callable[[Path], object]] = {
         out.decomposition: lambda path: table.to_csv(path, index=False),
         out.collectives: lambda path: result.collectives.to_csv(path, index=False),
-        out.iterations: lambda path: result.iterations.to_parquet(path, index=False, engine="fastparquet"),
-        out.ranks: lambda path: result.ranks.to_parquet(path, index=False, engine="fastparquet"),
+        out.iterations: lambda path: write_parquet(result.iterations, path),
+        out.ranks: lambda path: write_parquet(result.ranks, path),
         out.notes: lambda path: path.write_text(to_json(result.caveats)),
-        out.findings: lambda path: path.write_text("# Findings\n\n" + "".join(lines)),
+        out.findings: lambda path: path.write_text(as_markdown(result.caveats)),
     }
     write_all(writers)
     return result

@@ -15,12 +15,13 @@ from trisect.network.regimes import MESSAGES
 from trisect.pipeline.files import fits_of
 from trisect.pipeline.rates import messages_of, rates_of
 from trisect.pipeline.scaling import scaling_of
-from trisect.report.figures.rank_heat import RANK_CELLS
+from trisect.report.figures.rank_figures import RANK_CELLS
 from trisect.report.material import Material
+from trisect.report.text.notes import in_words
 from trisect.results.layout import Layout, RunLayout
-from trisect.results.notes import read_notes
+from trisect.results.notes import note, read_notes
 from trisect.results.record import PredictionRecord, RunRecord
-from trisect.results.tables import PREDICTION, RANKS, RATES, read_table
+from trisect.results.tables import PREDICTION, RANKS, RATES, RUN_DECOMPOSITION, read_table
 
 
 def finished_runs(sweep: Sweep, layout: Layout) -> Material:
@@ -59,7 +60,7 @@ def finished_runs(sweep: Sweep, layout: Layout) -> Material:
 
 
 def ranks_of(layout: Layout, scaling: pd.DataFrame) -> pd.DataFrame:
-    """Per rank, iteration and section, the count of every experiment that shows its ranks best: rank_heat.RANK_CELLS.
+    """Per rank, iteration and section, each experiment at the count that shows its ranks best: rank_figures.RANK_CELLS.
 
     Args:
         layout: where the runs lie.
@@ -110,4 +111,6 @@ def stacked(tables: Sequence[pd.DataFrame], columns: Iterable[str]) -> pd.DataFr
 def reason(files: RunLayout) -> str:
     """Why a run is not finished: what the rule that failed last said, or that it was not run."""
     said = (kept_error(files.logs / f"{rule}.log") for rule in ("decompose", "benchmark"))
-    return next(filter(None, said), "not run, or ended from outside")
+    old = files.decomposition.exists() and files.record.exists()
+    rest = note("other_version", remake=RUN_DECOMPOSITION.remake) if old else note("not_run")
+    return next(filter(None, said), in_words(rest))

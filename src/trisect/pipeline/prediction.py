@@ -17,7 +17,7 @@ from trisect.pipeline.files import algorithms_of, fits_of, write_all
 from trisect.report.text.prediction_text import prediction_text
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import Note, note
-from trisect.results.tables import DECOMPOSITION, PAIRED_COLLECTIVES, PREDICTED_QUANTITIES, RANKS, read_table
+from trisect.results.tables import PAIRED_COLLECTIVES, PREDICTED_QUANTITIES, RANKS, RUN_DECOMPOSITION, read_table
 
 
 def write_prediction(sweep: Sweep, layout: Layout, experiment: str) -> list[str]:
@@ -77,9 +77,9 @@ def read_run(files: RunLayout, gpus: int, per_node: int) -> Measured:
     Raises:
         TrisectError: its decomposition is missing, damaged or of another count, or its NCCL logs are of another run.
     """
-    table = read_table(files.decomposition, DECOMPOSITION)
+    table = read_table(files.decomposition, RUN_DECOMPOSITION)
     if set(table["gpus"]) != {gpus}:
-        raise TrisectError(f"{files.decomposition}: is not of {gpus} GPUs; run it again")
+        raise TrisectError(f"{files.decomposition}: not of {gpus} ranks; make it again: {RUN_DECOMPOSITION.remake}")
     collectives, ranks = read_table(files.collectives, PAIRED_COLLECTIVES), read_table(files.ranks, RANKS)
     named = {how for how in algorithms_of(files, gpus)[0].values() if how != UNKNOWN_ALGORITHM}
     return Measured(gpus, per_node, table, ranks, collectives, named.pop() if len(named) == 1 else UNKNOWN_ALGORITHM)

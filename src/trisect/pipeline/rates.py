@@ -18,11 +18,11 @@ from trisect.report.text.notes import all_in_words
 from trisect.report.text.tables_text import rates_text
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import Note
-from trisect.results.tables import PAIRED_COLLECTIVES, RATES, SCALING, read_table
+from trisect.results.tables import PAIRED_COLLECTIVES, RATES, SCALING, counts_of, read_table
 
 
 def rates_of(scaling: pd.DataFrame, layout: Layout, machine: Machine) -> pd.DataFrame:
-    """tables.RATES of one experiment, beside the machine's rates and, where results/probe/ stands, the probed ones.
+    """tables.RATES of one experiment, beside the machine's rates and, where there is a results/probe/, the probed ones.
 
     Args:
         scaling: tables.SCALING of the experiment.
@@ -33,7 +33,7 @@ def rates_of(scaling: pd.DataFrame, layout: Layout, machine: Machine) -> pd.Data
         TrisectError: a log is of another run.
     """
     experiment = str(scaling["experiment"].iloc[0])
-    counts = sorted(int(n) for n in scaling["gpus"].unique())
+    counts = counts_of(scaling["gpus"])
     algorithms: dict[tuple[str, int], str] = {}
     if machine.backend == GLOO:
         places = scaling[["section", "gpus"]].itertuples(index=False, name=None)

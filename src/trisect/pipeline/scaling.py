@@ -9,7 +9,7 @@ import pandas as pd
 from trisect.analysis.baseline import scaling
 from trisect.host import write_whole
 from trisect.results.layout import Layout, RunLayout
-from trisect.results.tables import DECOMPOSITION, ITERATIONS, SCALING, read_table
+from trisect.results.tables import ITERATIONS, RUN_DECOMPOSITION, SCALING, read_table
 
 
 def scaling_of(runs: Iterable[RunLayout]) -> pd.DataFrame:
@@ -18,7 +18,7 @@ def scaling_of(runs: Iterable[RunLayout]) -> pd.DataFrame:
     Raises:
         TrisectError: there is none, or a file is missing or damaged.
     """
-    read = [(read_table(run.decomposition, DECOMPOSITION), read_table(run.iterations, ITERATIONS)) for run in runs]
+    read = [(read_table(run.decomposition, RUN_DECOMPOSITION), read_table(run.iterations, ITERATIONS)) for run in runs]
     return scaling({int(table["gpus"].iloc[0]): (table, iterations) for table, iterations in read})[list(SCALING)]
 
 

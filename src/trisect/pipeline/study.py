@@ -12,7 +12,7 @@ from trisect.analysis.baseline import scaling
 from trisect.config.loading import load_experiments, load_machine, load_study
 from trisect.config.machine import Machine
 from trisect.config.pieces import load_balance_bound
-from trisect.config.study import Study
+from trisect.config.study_settings import Study
 from trisect.model.allreduce_cost import links_of
 from trisect.model.predict import Model, Problem, of_machine, problem
 from trisect.model.simulate import job, nccl_log
@@ -23,15 +23,11 @@ from trisect.pipeline.rates import write_rates
 from trisect.pipeline.sweep_report import drawings_of
 from trisect.report import page
 from trisect.report.material import Material
+from trisect.report.text.notes import in_words
 from trisect.results.layout import Layout
+from trisect.results.notes import note
 from trisect.results.tables import SCALING
 from trisect.synthetic.kineto_writer import write_job
-
-NOTICE = (
-    "Modelled, not measured. No GPU ran for this page: a model of {machine} (docs/model.md) made up the traces of every"
-    " rank, with a jitter of {jitter:.0%} drawn from seed {seed}, and they were read like measured ones. The command"
-    " make study writes it again."
-)
 
 
 def write_study(config: Path, out: Path) -> pd.DataFrame:
@@ -57,8 +53,8 @@ def write_study(config: Path, out: Path) -> pd.DataFrame:
     layout = Layout(out)
     layout.require_writable()
     table = pd.concat([_simulate(one, study, layout) for one in models], ignore_index=True)
-    notice = NOTICE.format(machine=study.machine, jitter=machine.compute_jitter, seed=study.seed)
-    _write_pages(table, layout, machine, notice)
+    notice = note("modelled", machine=study.machine, jitter=machine.compute_jitter, seed=study.seed)
+    _write_pages(table, layout, machine, in_words(notice, machine.unit))
     return table
 
 

@@ -20,7 +20,7 @@ class Material:
     """Everything that the page and its figures show, but for drawings. Only `scaling` has to have rows."""
 
     scaling: pd.DataFrame  # tables.SCALING of all experiments, over the finished runs
-    ranks: pd.DataFrame  # rank_heat.RANK_CELLS of one count per experiment
+    ranks: pd.DataFrame  # rank_figures.RANK_CELLS of one count per experiment
     rates: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(RATES)))  # of all experiments
     fits: pd.DataFrame | None = None  # tables.FITS; None where nothing was probed
     messages: pd.DataFrame | None = None  # regimes.MESSAGES of all runs, with experiment and gpus

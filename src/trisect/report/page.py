@@ -10,22 +10,20 @@ from urllib.parse import quote
 
 import jinja2
 import pandas as pd
-from markupsafe import Markup
 
 from trisect.analysis import findings
-from trisect.analysis.baseline import largest_fair_counts
 from trisect.analysis.differences import Comparison
-from trisect.report.catalogue import CATALOGUE, TIMELINE
-from trisect.report.figures import svg
+from trisect.report.catalogue import TIMELINE
 from trisect.report.figures.style import experiments_of, sections_of
 from trisect.report.material import Material
-from trisect.report.sections import cells, runs, shares
+from trisect.report.sections import cells, runs
 from trisect.report.sections.comparison import comparison_view
+from trisect.report.sections.drawings import figures_view, timelines_view
 from trisect.report.sections.movement import movement_view
 from trisect.report.sections.predictions import predictions_view
-from trisect.report.text.notes import FILTERS, all_in_words, in_words
+from trisect.report.sections.verdicts import findings_view
+from trisect.report.text.notes import FILTERS
 from trisect.results.layout import Layout
-from trisect.wording import listed
 
 
 def render(
@@ -63,13 +61,13 @@ def render(
             counts=sorted(int(count) for count in scaling["gpus"].unique()),
             experiments=experiments_of(scaling),
             sections=sections_of(scaling),
-            findings=_findings(material),
-            figures=_figures(material, drawings, results),
+            findings=findings_view(material),
+            figures=figures_view(material, drawings, results),
             movement=movement_view(material),
             predictions=predictions_view(material),
-            timelines=_timelines(timelines, results),
+            timelines=timelines_view(timelines, results),
             timeline=TIMELINE.worded(unit),
-            tables=_tables(scaling),
+            tables=_tables(scaling, unit),
             main_columns=[title for title, _ in cells.MAIN.values()],
             runs=[runs.view(record, results) for record in ordered],
             missing=[
@@ -94,99 +92,17 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _findings(material: Material) -> list[dict[str, Any]]:
-    scaling, unit = material.scaling, material.unit
-    found = []
-    for one in findings.find(scaling, material.notes):
-        of_runs = runs.differences(record for record in material.records if record.experiment == one.experiment)
-        found.append(
-            {
-                "experiment": one.experiment,
-                "verdict": in_words(one.verdict, unit),
-                "reason": in_words(one.reason, unit) if one.reason else "",
-                "remedy": in_words(one.remedy, unit) if one.remedy else "",
-                "next_loss": in_words(one.next_loss, unit) if one.next_loss else "",
-                "caveats": all_in_words([*one.caveats, *of_runs], unit),
-                "picture": shares.shares(scaling[scaling["experiment"] == one.experiment]),
-            }
-        )
-    return found
-
-
-def _shown(material: Material) -> dict[str, pd.DataFrame]:
-    """By the table of a figure, the rows of the runs that it shows."""
-    scaling, prediction = material.scaling, material.prediction
-    of_ranks = scaling[scaling["gpus"] == scaling["experiment"].map(largest_fair_counts(scaling))]
-    shown = {"scaling": scaling, "ranks": of_ranks, "rates": material.rates}
-    shown["prediction"] = prediction[prediction["measured_span_s"].notna()]
-    return {kind: rows for kind, rows in shown.items() if not rows.empty}
-
-
-def _figures(material: Material, drawings: Mapping[str, str], results: Path) -> list[dict[str, Any]]:
-    shown = _shown(material)
-    found = []
-    for name, entry in CATALOGUE.items():
-        if name not in drawings or entry.table not in shown:
-            continue
-        words = entry.worded(material.unit)
-        found.append(
-            {
-                "name": name,
-                "title": words.title,
-                "drawing": Markup(
-                    svg.inline(drawings[name], name, f"{words.title}. The tables below hold its values.")
-                ),
-                "caption": words.caption,
-                "reading": words.reading,
-                "intervals": entry.table != "ranks",
-                "modelled": entry.table == "prediction",
-                "shows": _shown_runs(shown[entry.table]),
-                "redraw": runs.redraw_command(Layout(results).figure(name)),
-                "file": quote(Layout(Path()).figure(name).as_posix()),
-            }
-        )
-    return found
-
-
-def _timelines(drawings: Mapping[tuple[str, int], str], results: Path) -> list[dict[str, Any]]:
-    found = []
-    for place, ((experiment, gpus), drawing) in enumerate(drawings.items()):
-        files = Layout(Path()).run(experiment, gpus)
-        label = f"Timeline of {experiment} at {gpus}"
-        found.append(
-            {
-                "experiment": experiment,
-                "label": label,
-                "name": f"timeline-{place}",
-                "drawing": Markup(svg.inline(drawing, f"timeline-{place}", f"{label}.")),
-                "redraw": runs.redraw_command(Layout(results).run(experiment, gpus).timeline_drawing),
-                "file": quote(files.timeline.as_posix()),
-                "image": quote(files.timeline_drawing.as_posix()),
-            }
-        )
-    return found
-
-
-def _tables(scaling: pd.DataFrame) -> list[dict[str, Any]]:
+def _tables(scaling: pd.DataFrame, unit: str) -> list[dict[str, Any]]:
     return [
         {
             "experiment": str(name),
             "counts": sorted(int(count) for count in rows["gpus"].unique()),
             "oversubscribed": {int(n) for n in rows.loc[rows["oversubscribed"].astype(bool), "gpus"]},
             "baseline": int(rows["baseline_gpus"].iloc[0]),
-            "notes": cells.notes(rows),
+            "notes": cells.table_notes(rows, unit),
             "main": cells.main_table(rows),
             "all": cells.all_columns(rows),
             "file": quote(Layout(Path()).scaling(str(name)).as_posix()),
         }
         for name, rows in scaling.groupby("experiment", sort=False)
     ]
-
-
-def _shown_runs(scaling: pd.DataFrame) -> str:
-    """Which runs a figure shows: experiments with the same counts are named together."""
-    together: dict[tuple[int, ...], list[str]] = {}
-    for name, rows in scaling.groupby("experiment", sort=False):
-        counts = tuple(sorted(int(count) for count in rows["gpus"].unique()))
-        together.setdefault(counts, []).append(str(name))
-    return "; ".join(f"{listed(names)} at {listed(counts)}" for counts, names in together.items())

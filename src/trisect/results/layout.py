@@ -10,109 +10,70 @@ from pathlib import Path
 from trisect.errors import TrisectError
 
 
+class _Below:
+    """An attribute that is a path below the folder of its layout."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __get__(self, layout: RunLayout | Layout, owner: object = None) -> Path:
+        return (layout.root if isinstance(layout, Layout) else layout.folder) / self.path
+
+
 @dataclass(frozen=True)
 class RunLayout:
     """Files of one run, below results/{experiment}/gpus-{n}/."""
 
     folder: Path
 
-    @property
-    def record(self) -> Path:
-        """What the run ran on; written last, so that it stands only for a run that succeeded."""
-        return self.folder / "run.json"
-
-    @property
-    def traces(self) -> Path:
-        """One gzipped Kineto trace per rank."""
-        return self.folder / "traces"
+    record = _Below("run.json")
+    """record.RunRecord: what the run ran on; written last, so that it is there only where a run succeeded."""
+    traces = _Below("traces")
+    """One gzipped Kineto trace per rank."""
+    logs = _Below("logs")
+    """One log per rank, and the launcher's own files below jobs/."""
+    jobs = _Below("logs/jobs")
+    """One folder per launch: what the launcher and submitit keep about it."""
+    job = _Below("logs/job.json")
+    """What the launcher needs to find a submitted job again; outside Snakemake's outputs."""
+    lock = _Below("logs/lock")
+    """Held by the launcher that works on the run."""
+    nccl = _Below("logs/nccl")
+    """NCCL's own logs, one per process; only where NCCL ran."""
+    progress = _Below("logs/progress")
+    """Rank 0's last line: "iteration 3 of 5"."""
+    decomposition = _Below("decomposition.csv")
+    """tables.DECOMPOSITION; a run's is RUN_DECOMPOSITION."""
+    collectives = _Below("collectives.csv")
+    """tables.PAIRED_COLLECTIVES."""
+    iterations = _Below("iterations.parquet")
+    """tables.ITERATIONS."""
+    ranks = _Below("ranks.parquet")
+    """tables.RANKS."""
+    notes = _Below("notes.json")
+    """results.notes: what was repaired, left out or is doubtful."""
+    findings = _Below("findings.md")
+    """The same in words."""
+    timeline = _Below("timeline.json.gz")
+    """The slowest and the median iteration of all ranks, for Perfetto."""
+    timeline_drawing = _Below("timeline.svg")
+    """The same, drawn."""
 
     def trace(self, rank: int) -> Path:
         """The trace of one rank."""
         return self.traces / f"rank-{rank:04d}.json.gz"
 
-    @property
-    def logs(self) -> Path:
-        """One log per rank, and the launcher's own files below jobs/."""
-        return self.folder / "logs"
-
-    @property
-    def jobs(self) -> Path:
-        """One folder per launch: what the launcher and submitit keep about it."""
-        return self.logs / "jobs"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the launcher that works on the run."""
-        return self.logs / "lock"
-
-    @property
-    def nccl(self) -> Path:
-        """NCCL's own logs, one per process; only where NCCL ran."""
-        return self.logs / "nccl"
-
     def log(self, rank: int) -> Path:
         """What one rank printed: standard output and error together."""
         return self.logs / f"rank-{rank:04d}.log"
-
-    @property
-    def progress(self) -> Path:
-        """Rank 0's last line: "iteration 3 of 5"."""
-        return self.logs / "progress"
-
-    @property
-    def job(self) -> Path:
-        """What the launcher needs to find a submitted job again; outside Snakemake's outputs."""
-        return self.logs / "job.json"
-
-    @property
-    def decomposition(self) -> Path:
-        """tables.DECOMPOSITION."""
-        return self.folder / "decomposition.csv"
-
-    @property
-    def collectives(self) -> Path:
-        """One row per iteration, section and paired collective."""
-        return self.folder / "collectives.csv"
-
-    @property
-    def iterations(self) -> Path:
-        """Per-iteration values behind the decomposition, as Parquet."""
-        return self.folder / "iterations.parquet"
-
-    @property
-    def ranks(self) -> Path:
-        """The same per rank, iteration and section, as Parquet."""
-        return self.folder / "ranks.parquet"
-
-    @property
-    def timeline(self) -> Path:
-        """The slowest and the median iteration of all ranks, for Perfetto."""
-        return self.folder / "timeline.json.gz"
-
-    @property
-    def timeline_drawing(self) -> Path:
-        """The same, drawn."""
-        return self.folder / "timeline.svg"
-
-    @property
-    def notes(self) -> Path:
-        """What was repaired, left out or is doubtful: results.notes, as JSON."""
-        return self.folder / "notes.json"
-
-    @property
-    def findings(self) -> Path:
-        """The same in words."""
-        return self.folder / "findings.md"
 
 
 @dataclass(frozen=True)
 class ProbeLayout(RunLayout):
     """Files of one probe, below results/probe/gpus-{n}/{algorithm}/; of a run's it has the record and the logs."""
 
-    @property
-    def all_reduce(self) -> Path:
-        """tables.ALL_REDUCE."""
-        return self.folder / "all_reduce.csv"
+    all_reduce = _Below("all_reduce.csv")
+    """tables.ALL_REDUCE."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +81,15 @@ class Layout:
     """The results folder."""
 
     root: Path
+
+    fits = _Below("probe/fits.csv")
+    """tables.FITS: latency and rate of every count's all_reduces, by `snakemake probe`."""
+    comparison = _Below("comparison.csv")
+    """tables.COMPARISON with an earlier sweep."""
+    report = _Below("report.html")
+    """The page people read."""
+    lock = _Below(".lock")
+    """Held by the snakemake that works in this folder."""
 
     def run(self, experiment: str, gpus: int | str) -> RunLayout:
         """The files of one run; `gpus` may be a Snakemake wildcard such as "{gpus}"."""
@@ -130,6 +100,10 @@ class Layout:
         found = (path.parent for path in self.root.glob("*/gpus-*/decomposition.csv"))
         return [RunLayout(folder) for folder in sorted(found)]
 
+    def probe(self, gpus: int | str, algorithm: str) -> ProbeLayout:
+        """The files of one probe; both may be Snakemake wildcards."""
+        return ProbeLayout(self.root / "probe" / f"gpus-{gpus}" / algorithm)
+
     def scaling(self, experiment: str) -> Path:
         """tables.SCALING of one experiment."""
         return self.root / experiment / "scaling.csv"
@@ -138,12 +112,8 @@ class Layout:
         """tables.RATES of one experiment."""
         return self.root / experiment / "rates.csv"
 
-    def probe(self, gpus: int | str, algorithm: str) -> ProbeLayout:
-        """The files of one probe; both may be Snakemake wildcards."""
-        return ProbeLayout(self.root / "probe" / f"gpus-{gpus}" / algorithm)
-
     def prediction(self, experiment: str) -> Path:
-        """What the model makes of one experiment at all counts, from some that were measured."""
+        """tables.PREDICTION: one experiment at all counts, from some that were measured."""
         return self.root / experiment / "prediction.csv"
 
     def prediction_record(self, experiment: str) -> Path:
@@ -154,29 +124,9 @@ class Layout:
         """The same, answered in words."""
         return self.root / experiment / "prediction.txt"
 
-    @property
-    def fits(self) -> Path:
-        """tables.FITS: latency and rate of every count's all_reduces, by `snakemake probe`."""
-        return self.root / "probe" / "fits.csv"
-
     def figure(self, name: str) -> Path:
         """One figure over all experiments, as SVG."""
         return self.root / "figures" / f"{name}.svg"
-
-    @property
-    def comparison(self) -> Path:
-        """tables.COMPARISON with an earlier sweep."""
-        return self.root / "comparison.csv"
-
-    @property
-    def report(self) -> Path:
-        """The page people read."""
-        return self.root / "report.html"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the snakemake that works in this folder."""
-        return self.root / ".lock"
 
     def require_writable(self) -> None:
         """Try to write where the results will go, leaving nothing behind.

@@ -141,7 +141,7 @@ class ProbeRecord(Provenance):
     @field_validator("left_out", mode="before")
     @classmethod
     def _of_version_0_1(cls, value: object) -> object:
-        """Its records said this in words."""
+        """Records of version 0.1 said this in words."""
         return note("probe_as_recorded", text=value) if isinstance(value, str) and value else value or None
 
 

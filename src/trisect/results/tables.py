@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -48,12 +49,19 @@ class Table(dict[str, str]):
         columns: type by name: int64, float64, bool or str. Numbers of float64 may be missing (NaN).
         remake: the command that writes such a file again.
         optional: columns that only some files of the kind have, after the others.
+        may_be_empty: whether such a file may have no row.
     """
 
-    def __init__(self, columns: Mapping[str, str], remake: str = "", optional: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, str],
+        remake: str = "",
+        optional: Mapping[str, str] = MappingProxyType({}),
+        *,
+        may_be_empty: bool = False,
+    ) -> None:
         super().__init__(columns)
-        self.remake = remake
-        self.optional = dict(optional or {})
+        self.remake, self.optional, self.may_be_empty = remake, dict(optional), may_be_empty
 
 
 def as_table(rows: Iterable[Mapping[str, object]] | pd.DataFrame, table: Table) -> pd.DataFrame:
@@ -74,43 +82,74 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
     Raises:
         TrisectError: there is no such file, it is damaged, or another version of trisect wrote it.
     """
-    again = f"make it again: {table.remake}" if table.remake else "make it again"
+    again = f"make it again: {table.remake}"
     try:
-        parquet = path.suffix == ".parquet"
-        frame = pd.read_parquet(path, engine="fastparquet") if parquet else pd.read_csv(path, low_memory=False)
+        frame = _read(path, table)
     except FileNotFoundError:
-        raise TrisectError(f"{path}: no such file; {again}") from None
+        raise TrisectError(f"{path}: no such file; make it: {table.remake}") from None
     except Exception as error:  # the readers raise what the bytes happen to provoke
-        raise TrisectError(f"{path}: damaged, not readable as a table ({_line(error)}); {again}") from None
+        why = " ".join(str(error).split())[:200]
+        raise TrisectError(f"{path}: damaged, not readable as a table ({why}); {again}") from None
     wanted = dict(table) | {name: kind for name, kind in table.optional.items() if name in frame}
-    stranger = next((name for name in frame if name not in wanted), None)
-    lacking = next((name for name in wanted if name not in frame), None)
-    if lacking or stranger:
-        what = f"no column {lacking!r}" if lacking else f"column {stranger!r} is unknown"
-        raise TrisectError(f"{path}: {what}: another version of trisect wrote it; {again}")
-    return _typed(frame, wanted, path, again)[list(wanted)].reset_index(drop=True)
+    for name in (*wanted, *frame):
+        if name not in frame or name not in wanted:
+            what = f"no column {name!r}" if name in wanted else f"column {name!r} is unknown"
+            raise TrisectError(f"{path}: {what}: another version of trisect wrote it; {again}")
+    frame = frame[list(wanted)].astype({name: wanted[name] for name in wanted if _lossless(frame[name], wanted[name])})
+    if name := _of_wrong_type(frame, wanted):
+        what = f"column {name!r} does not hold {wanted[name]} alone"
+        raise TrisectError(f"{path}: {what}: another version of trisect wrote it, or it is damaged; {again}")
+    if frame.empty and not table.may_be_empty:
+        raise TrisectError(f"{path}: no row; {again}")
+    return frame
 
 
-def _typed(frame: pd.DataFrame, wanted: Mapping[str, str], path: Path, again: str) -> pd.DataFrame:
+def _read(path: Path, table: Table) -> pd.DataFrame:
+    """A file as it is: in a column of text, 0 stays "0", "None" stays, and an empty cell is ""."""
+    text = [name for name, kind in {**table, **table.optional}.items() if kind == "str"]
+    if path.suffix == ".parquet":
+        import fastparquet  # 0.2 s; pandas' own way to it is deprecated
+
+        frame = fastparquet.ParquetFile(str(path)).to_pandas()
+    else:
+        types = dict.fromkeys(text, "str")
+        frame = pd.read_csv(path, low_memory=False, dtype=types, keep_default_na=False, na_values=[""])
+    return frame.assign(**{name: frame[name].fillna("") for name in text if name in frame})
+
+
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """A table to a Parquet file, whatever the file's name ends in."""
+    import fastparquet
+
+    fastparquet.write(str(path), frame, compression="SNAPPY", write_index=False)
+
+
+def _lossless(column: pd.Series, kind: str) -> bool:
+    """Whether a column can become `kind` without a look at its values: none has any, or integers become floats."""
+    return column.empty or kind == "str" or (kind == "float64" and pd.api.types.is_integer_dtype(column))
+
+
+def _of_wrong_type(frame: pd.DataFrame, wanted: Mapping[str, str]) -> str | None:
+    """The first column whose values are not of its type; None where all are."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its note on top-level imports
         import pandera.pandas as pandera  # takes 0.2 s to import, which commands that read no table need not wait for
-    frame = frame.assign(**{name: frame[name].fillna("") for name, kind in wanted.items() if kind == "str"})
-    columns = {name: pandera.Column(kind, nullable=kind == "float64", coerce=True) for name, kind in wanted.items()}
+    columns = {name: pandera.Column(kind, nullable=kind == "float64") for name, kind in wanted.items()}
     try:
-        return pandera.DataFrameSchema(columns).validate(frame)
-    except (pandera.errors.SchemaError, pandera.errors.SchemaErrors) as error:
-        name = error.schema.name if isinstance(error, pandera.errors.SchemaError) else None
-        raise TrisectError(f"{path}: column {name!r} is not of type {wanted.get(str(name))}; {again}") from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+        pandera.DataFrameSchema(columns).validate(frame)
+    except pandera.errors.SchemaError as error:
+        return str(error.schema.name)
+    return None
 
 
 def with_bounds(columns: Iterable[str]) -> list[str]:
     """Each column followed by the `_lo` and `_hi` ends of its 95 % interval."""
     return [name for column in columns for name in (column, f"{column}_lo", f"{column}_hi")]
+
+
+def counts_of(gpus: pd.Series) -> list[int]:
+    """The GPU counts in a column, each once, ascending."""
+    return sorted({int(n) for n in gpus})
 
 
 def _floats(columns: Iterable[str]) -> dict[str, str]:
@@ -199,7 +238,7 @@ EFFICIENCIES = (
 """POP efficiencies, 1 is perfect. docs/metrics.md derives each."""
 
 RELATIVE = ("speedup", "cost", "comp_scaling", "global_efficiency")
-"""Against the smallest count of the sweep; only in scaling.csv."""
+"""Relative to the smallest count of the sweep; only in scaling.csv."""
 
 _DECOMPOSE = "trisect decompose, or in a sweep snakemake --forcerun decompose -- report"
 _AGAIN = "snakemake --forcerun decompose -- report"
@@ -228,7 +267,10 @@ DECOMPOSITION = Table(
     _DECOMPOSE,
     optional={"experiment": "str", **RUN_COLUMNS},
 )
-"""decomposition.csv. The workflow puts `experiment` first and RUN_COLUMNS last."""
+"""decomposition.csv of any job: a run's has `experiment` and RUN_COLUMNS too."""
+
+RUN_DECOMPOSITION = Table({"experiment": "str", **DECOMPOSITION, **RUN_COLUMNS}, _AGAIN)
+"""decomposition.csv of a run of the workflow, with what its record adds."""
 
 PAIRED_COLLECTIVES = Table(
     {
@@ -238,20 +280,17 @@ PAIRED_COLLECTIVES = Table(
         "group": "str",
         "group_size": "int64",
         "bytes": "int64",
-        "transfer_s": "float64",
-        "mean_wait_s": "float64",
-        "max_wait_s": "float64",
+        **_floats(("transfer_s", "mean_wait_s", "max_wait_s")),
         "last_rank": "int64",
         "end_spread_s": "float64",
     },
     _DECOMPOSE,
+    may_be_empty=True,
 )
 """collectives.csv: a row per iteration, section and paired collective."""
 
-PER_ITERATION = (
-    *("span_s", "compute_s", "transfer_s", "wait_s", "hidden_s", "idle_s", "compute_max_s", "wait_late_start_s"),
-)
-"""The times that have a value in each iteration; imbalance and jitter compare iterations."""
+PER_ITERATION = tuple(name for name in TIMES if name not in ("wait_imbalance_s", "wait_jitter_s"))
+"""Those of TIMES that have a value in each iteration; imbalance and jitter compare iterations."""
 
 ITERATIONS = Table({"iteration": "int64", "section": "str", **_floats(PER_ITERATION)}, _DECOMPOSE)
 """iterations.parquet: a row per iteration and section."""
@@ -270,13 +309,7 @@ RANKS = Table(
 # --- files of one experiment ---
 
 SCALING = Table(
-    {
-        "experiment": "str",
-        **DECOMPOSITION,
-        **RUN_COLUMNS,
-        "baseline_gpus": "int64",
-        **_floats(with_bounds(RELATIVE)),
-    },
+    {**RUN_DECOMPOSITION, "baseline_gpus": "int64", **_floats(with_bounds(RELATIVE))},
     _AGAIN,
     optional={"modelled": "bool"},
 )
@@ -303,6 +336,7 @@ RATES = Table(
         "cut_lines": "int64",  # of the run's NCCL logs, left out
     },
     "snakemake --forcerun rates -- report",
+    may_be_empty=True,
 )
 """rates.csv: the rate that each measured transfer implies, beside the machine's and the probe's."""
 
@@ -343,12 +377,8 @@ ALL_REDUCE = Table(
         "cadence": "str",  # probe_statistics.ISOLATED: after a barrier each, or STREAMED: one after the other
         "payload_bytes": "int64",
         "repetitions": "int64",
-        "min_s": "float64",
-        "median_s": "float64",
-        "p95_s": "float64",
-        "p99_s": "float64",
-        "algbw_gb_per_s": "float64",  # both of the median, by nccl-tests' definitions
-        "busbw_gb_per_s": "float64",
+        **_floats(("min_s", "median_s", "p95_s", "p99_s")),
+        **_floats(("algbw_gb_per_s", "busbw_gb_per_s")),  # of the median, by nccl-tests' definitions
         "wrong": "int64",  # results that were not the true sum; 0, or the probe would have failed
         "warmup_s": "float64",  # all all_reduces of this size and cadence that are not counted, together
     },
@@ -384,8 +414,7 @@ COMPARISON = Table(
         "gpus": "int64",
         "section": "str",
         "metric": "str",
-        "before": "float64",
-        "after": "float64",
+        **_floats(("before", "after")),
         **_floats(with_bounds(["difference"])),  # after - before, with its 95 % bootstrap interval over iterations
         "change": "float64",  # times: difference over the span before; efficiencies: the difference itself
         "p_adjusted": "float64",  # Holm's, over all rows

@@ -1,1 +1,1 @@
-"""Jobs whose times are known because they were chosen, and the Kineto files that they would leave."""
+"""Ground truth: jobs whose times are stated, and the Kineto files that such jobs would leave."""

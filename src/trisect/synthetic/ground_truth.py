@@ -1,4 +1,4 @@
-"""A job whose times are known because they were chosen: what `writer` writes and what tests expect back.
+"""A job whose times are stated, not measured: what `kineto_writer` writes and what tests expect back.
 
 Every duration is an integer number of nanoseconds of true time; clocks enter only when traces are written.
 A value per rank is given as one number for all ranks or as one number each.
@@ -16,7 +16,7 @@ import pandas as pd
 from trisect.results.tables import ROOTED, TIMES, TOTAL
 
 PAUSE_NS = 2_000
-"""Idle time before every section, as between two annotations of a real program."""
+"""Time before every section, as between two annotations of a real program."""
 
 PerRank = int | float | Sequence[int] | Sequence[float]
 Array = npt.NDArray[np.int64]
@@ -24,13 +24,13 @@ Array = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SyntheticExchange:
-    """Compute, then an idle gap, then one collective of `transfer_ns`, on the ranks of one group."""
+    """Compute, then idle time, then one collective of `transfer_ns`, on the ranks of one group."""
 
     compute_ns: PerRank
     transfer_ns: int
     payload_bytes: int = 4096  # the whole buffer: of an all_gather its output, of a reduce_scatter its input
     op: str = "all_reduce"
-    gap_ns: PerRank = 0
+    idle_ns: PerRank = 0
     hidden_ns: PerRank = 0  # compute that runs under the collective from its start; at most transfer_ns
     group: str = "0"
     ranks: tuple[int, ...] = ()  # of the group; () is every rank
@@ -112,7 +112,7 @@ def play(job: SyntheticJob) -> list[PlayedIteration]:
     """Run the job in true time: a rank waits in a collective until all that it needs have arrived.
 
     Raises:
-        ValueError: a truth that cannot be seen in a trace of its flavour.
+        ValueError: the job cannot be seen in traces of its flavour.
     """
     now = np.zeros(job.world_size, dtype=np.int64)
     played = []
@@ -147,7 +147,7 @@ def _play_exchange(exchange: SyntheticExchange, now: Array, world_size: int) -> 
     members = np.asarray(exchange.ranks or range(world_size), dtype=np.int64)
     start = now[members]
     compute_end = start + per_rank(exchange.compute_ns, world_size)[members]
-    arrival = compute_end + per_rank(exchange.gap_ns, world_size)[members]
+    arrival = compute_end + per_rank(exchange.idle_ns, world_size)[members]
     hidden = per_rank(exchange.hidden_ns, world_size)[members]
     if exchange.transfer_ns < 1 or (hidden > exchange.transfer_ns).any():
         raise ValueError(f"{exchange.op}: needs a transfer of at least 1 ns and not more hidden than that")
@@ -169,14 +169,14 @@ def _ready(exchange: SyntheticExchange, members: Array, arrival: Array) -> Array
 def _check_visible(
     section: SyntheticSection, start: Array, exchanges: list[Played], tail: Array, job: SyntheticJob
 ) -> None:
-    """On CUDA a span opens with the first device activity, so idle time before that leaves no mark."""
+    """On CUDA a span opens with the first device activity, so idle time before that cannot be seen."""
     if job.flavour != "nccl":
         return
     seen = tail > 0
     for played in exchanges:
         idle_first = (played.compute_end_ns == start[played.members]) & (played.arrival_ns > played.compute_end_ns)
         if idle_first.any():
-            raise ValueError(f"{section.name}: a gap before the first kernel of a section shows in no CUDA trace")
+            raise ValueError(f"{section.name}: idle time before the first kernel of a section shows in no CUDA trace")
         seen[played.members] = True
     if not seen.all():
         raise ValueError(f"{section.name}: rank {int(np.argmin(seen))} runs nothing in it, so no CUDA trace shows it")
@@ -214,7 +214,7 @@ def _expected_section(name: str, played: list[PlayedIteration], world_size: int)
                 arrivals.setdefault(slot, []).append((one.arrival_ns + one.hidden_ns - one.start_ns, share))
                 slot += 1
         sums["compute"] = sums["span"] - sums["transfer"] - sums["wait"]
-        sums["gap"] = sums["compute"] - sums["busy"]
+        sums["idle"] = sums["compute"] - sums["busy"]
         per_iteration.append({key: value.mean() for key, value in sums.items()} | {"max": sums["compute"].max()})
     mean = pd.DataFrame(per_iteration).mean()
     imbalance = jitter = 0.0
@@ -223,7 +223,7 @@ def _expected_section(name: str, played: list[PlayedIteration], world_size: int)
         scale = waits[0][1] * len(c) / len(played)  # ranks outside the group and iterations without it wait for nobody
         imbalance += scale * (c.mean(axis=0).max() - c.mean())
         jitter += scale * (c.max(axis=1).mean() - c.mean(axis=0).max())
-    times = {f"{key}_s": float(mean[key]) for key in ("span", "compute", "transfer", "wait", "hidden", "gap")}
+    times = {f"{key}_s": float(mean[key]) for key in ("span", "compute", "transfer", "wait", "hidden", "idle")}
     causes = {"wait_imbalance_s": imbalance, "wait_jitter_s": jitter}
     late = {"wait_late_start_s": times["wait_s"] - imbalance - jitter}
     return times | {"compute_max_s": float(mean["max"])} | causes | late

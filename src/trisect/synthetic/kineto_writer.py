@@ -114,7 +114,7 @@ def write_job(job: SyntheticJob, folder: Path, *, compress: bool = True) -> list
 
 
 def trace_of_rank(job: SyntheticJob, played: list[PlayedIteration], rank: int) -> str:
-    """The trace of one rank as JSON text; `played` is `truth.play(job)`."""
+    """The trace of one rank as JSON text; `played` is `ground_truth.play(job)`."""
     drift = np.broadcast_to(np.asarray(job.drift_ppm, dtype=float), (job.world_size,))
     out = _Rank(rank, int(per_rank(job.offset_ns, job.world_size)[rank]), float(drift[rank]))
     flavours: dict[str, Callable[[_Rank, SyntheticJob, PlayedIteration, int], None]] = {"gloo": _gloo, "nccl": _nccl}

@@ -1,7 +1,7 @@
-"""Work to the section that launched it: device activity through its launch, collectives of the host likewise.
+"""Attributes work to the section that launched it: device activity by its launch, the host's collectives by their call.
 
-Work belongs to the section that was open when it was launched, whichever thread launched it: a backward
-pass runs on autograd's thread while its caller waits inside the section.
+Work belongs to the section that was open when it was launched, whichever thread launched it: a backward pass runs on
+autograd's thread while its caller waits inside the section.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from trisect.trace.collective_names import (
 )
 from trisect.trace.events import MISSING_NS, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, union
-from trisect.trace.nested import calls_inside
+from trisect.trace.nested_operators import calls_inside
 from trisect.trace.recording import Annotation, Column, Recording
-from trisect.trace.times import Device, Launches, Refuse, host_operations, one_at_a_time, usable_marks
+from trisect.trace.time_checks import Device, Launches, Refuse, host_operations, one_at_a_time, usable_annotations
 from trisect.trace.windows import Windows
 
 
@@ -67,7 +67,7 @@ def launches_of(launches: Launches, device: Device) -> Launched:
 
 
 def lost_kernels(launches: Launches, device: Device, iterations: Windows) -> tuple[Column, Column]:
-    """Per iteration: kernel launches, and those of them that no kernel of the device answers."""
+    """Numbers per iteration: of kernel launches, and of those of them that left no kernel on the device."""
     kernel = launches.kernel == 1
     of = containing(iterations.start_ns, iterations.end_ns, launches.start_ns[kernel])
     lost = ~np.isin(launches.correlation[kernel], device.correlation)
@@ -75,25 +75,25 @@ def lost_kernels(launches: Launches, device: Device, iterations: Windows) -> tup
     return np.bincount(of[of >= 0], minlength=size), np.bincount(of[(of >= 0) & lost], minlength=size)
 
 
-def host_compute(timeline: Recording, thread: int, repairs: Counter[str]) -> Intervals:
+def host_compute(recording: Recording, thread: int, repairs: Counter[str]) -> Intervals:
     """When the host computed: operators of the annotating thread and of autograd's threads.
 
-    An operator that calls torch.distributed is a wrapper, which may wait: what it called counts, it does not.
+    An operator that calls torch.distributed may wait in it, and so is not counted itself; operators inside it are.
     """
-    start_ns, end_ns, threads, c10d = host_operations(timeline, repairs)
-    computing = np.isin(threads, [thread, *timeline.autograd_threads]) & (c10d == 0)
+    start_ns, end_ns, threads, c10d = host_operations(recording, repairs)
+    computing = np.isin(threads, [thread, *recording.autograd_threads]) & (c10d == 0)
     for one in np.unique(threads[c10d == 1]):
         calls = np.sort(start_ns[(threads == one) & (c10d == 1)])
         computing &= (threads != one) | (calls_inside(calls, start_ns, end_ns) == 0)
     return union(as_intervals(start_ns[computing], end_ns[computing]))
 
 
-def device_collectives(timeline: Recording, device: Device, launched: Launched, header: Header) -> list[Collective]:
-    """NCCL kernels. What a kernel does not say of itself, the annotation around its launch may."""
-    enqueues = _Enqueues(timeline)
+def device_collectives(recording: Recording, device: Device, launched: Launched, header: Header) -> list[Collective]:
+    """NCCL kernels. What a kernel's own arguments do not say is taken from the annotation around its launch."""
+    enqueues = _Enqueues(recording)
     found = []
     for index in np.flatnonzero(device.kernel >= 0):
-        kernel = timeline.communication[device.kernel[index]]
+        kernel = recording.communication[device.kernel[index]]
         launch_ns = int(launched.time_ns[index])
         around = enqueues.around(int(launched.thread[index]), launch_ns)
         names = [kernel.args.collective, around.name if around else "", kernel.name]
@@ -107,44 +107,44 @@ def device_collectives(timeline: Recording, device: Device, launched: Launched, 
     return sorted(found, key=lambda collective: collective.start_ns)
 
 
-def idle_threads(timeline: Recording, thread: int) -> frozenset[int]:
-    """Threads of the host whose operators are no compute, as far as is known."""
-    return frozenset(np.unique(timeline.host["thread"]).tolist()) - timeline.autograd_threads - {thread}
+def uncounted_threads(recording: Recording, thread: int) -> frozenset[int]:
+    """Threads of the host whose operators are not counted as compute, as far as is known by now."""
+    return frozenset(np.unique(recording.host["thread"]).tolist()) - recording.autograd_threads - {thread}
 
 
-def called_in_step(timeline: Recording) -> bool | None:
-    """Whether the k-th collective of the host is the k-th call's; None where there is no collective.
+def called_in_order(recording: Recording) -> bool | None:
+    """Whether the k-th call is the one of the k-th collective of the host; None where there is no collective.
 
-    Workers take calls in order, so that it is, unless the trace lacks some.
+    Workers take calls in order, so this holds unless the trace lacks some.
     """
-    marks = {(mark.start_ns, mark.end_ns, mark.name, mark.thread) for mark in timeline.marks}
-    starts = sorted(start_ns for start_ns, _, name, _ in marks if is_host_collective(name))
-    calls = _calls(timeline)
+    annotations = {(one.start_ns, one.end_ns, one.name, one.thread) for one in recording.annotations}
+    starts = sorted(start_ns for start_ns, _, name, _ in annotations if is_host_collective(name))
+    calls = _calls(recording)
     if not starts:
         return None
     return len(calls) == len(starts) and all(call <= start for call, start in zip(calls, starts, strict=True))
 
 
-def host_collectives(timeline: Recording, header: Header, repairs: Counter[str], refuse: Refuse) -> list[Collective]:
+def host_collectives(recording: Recording, header: Header, repairs: Counter[str], refuse: Refuse) -> list[Collective]:
     """Collectives that ran on the host, such as gloo's, which run on its worker threads."""
-    marks = one_at_a_time(usable_marks(timeline, is_host_collective, repairs, refuse), repairs)
-    calls = _calls(timeline) if called_in_step(timeline) else [mark.start_ns for mark in marks]
+    annotations = one_at_a_time(usable_annotations(recording, is_host_collective, repairs, refuse), repairs)
+    calls = _calls(recording) if called_in_order(recording) else [one.start_ns for one in annotations]
     size = group_size(header)
     found = []
-    for mark, call in zip(marks, calls, strict=True):
-        op = operation(mark.name)
-        payload = host_bytes(op, mark.args, size)
-        found.append(Collective(op, payload, "", size, -1, mark.start_ns, mark.end_ns, int(call)))
+    for one, call in zip(annotations, calls, strict=True):
+        op = operation(one.name)
+        payload = host_bytes(op, one.args, size)
+        found.append(Collective(op, payload, "", size, -1, one.start_ns, one.end_ns, int(call)))
     return found
 
 
-def enqueues(timeline: Recording) -> bool:
-    """Whether the host asked for communication of the device."""
-    return any(is_enqueue(mark.name) for mark in timeline.marks)
+def enqueues(recording: Recording) -> bool:
+    """Whether the host enqueues communication of the device."""
+    return any(is_enqueue(one.name) for one in recording.annotations)
 
 
-def _calls(timeline: Recording) -> list[int]:
-    return sorted(timeline.host["start_ns"][timeline.host["c10d"] == 1].tolist())
+def _calls(recording: Recording) -> list[int]:
+    return sorted(recording.host["start_ns"][recording.host["c10d"] == 1].tolist())
 
 
 def group_size(header: Header, group: str = "") -> int:
@@ -159,14 +159,14 @@ def group_size(header: Header, group: str = "") -> int:
 class _Enqueues:
     """Annotations of the host around the launches of NCCL kernels."""
 
-    def __init__(self, timeline: Recording) -> None:
-        self._marks: dict[int, list[Annotation]] = defaultdict(list)
-        for mark in sorted(timeline.marks, key=lambda mark: mark.start_ns):
-            if is_enqueue(mark.name):
-                self._marks[mark.thread].append(mark)
+    def __init__(self, recording: Recording) -> None:
+        self._by_thread: dict[int, list[Annotation]] = defaultdict(list)
+        for one in sorted(recording.annotations, key=lambda one: one.start_ns):
+            if is_enqueue(one.name):
+                self._by_thread[one.thread].append(one)
 
     def around(self, thread: int, launch_ns: int) -> Annotation | None:
         """The innermost one around a launch."""
-        marks = self._marks.get(thread, [])
-        last = bisect_right(marks, launch_ns, key=lambda mark: mark.start_ns)
-        return next((mark for mark in reversed(marks[:last][-4:]) if mark.end_ns >= launch_ns), None)
+        annotations = self._by_thread.get(thread, [])
+        last = bisect_right(annotations, launch_ns, key=lambda one: one.start_ns)
+        return next((one for one in reversed(annotations[:last][-4:]) if one.end_ns >= launch_ns), None)

@@ -1,7 +1,7 @@
-"""What a collective is called, and how many bytes it moves.
+"""Which operation a collective is, by its name, and how many bytes it moves.
 
-Names differ between NCCL versions, between kernels and annotations, and between torch versions. All
-spell the operation somewhere: it is read from the letters alone, in any case.
+Names differ between NCCL versions, between kernels and annotations, and between torch versions. All of them contain
+the operation, which is recognised by its letters alone, in upper or lower case.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ COALESCED = "coalesced"
 """Several operations launched as one kernel, with nothing in the trace to tell them apart."""
 
 SEND_RECV = "send_recv"
-"""An NCCL kernel of sends and receives (an all_to_all, a gather, a send) that the trace does not name further."""
+"""An NCCL kernel of sends and receives (an all_to_all, a gather, a send); the trace does not say which."""
 
 UNKNOWN_OP = "unknown"
 """A communication kernel that the trace does not name, such as ncclDevKernel_Generic without metadata."""
 
-# Sought in this order: what holds another's letters comes first.
+# Looked for in this order: a spelling that contains another comes first.
 _OPS = {
     "barrier": "barrier",
     "allreduce": "all_reduce",
@@ -68,10 +68,15 @@ def is_host_collective(name: str) -> bool:
     return bool(_BACKEND.match(name)) and not is_enqueue(name)
 
 
-def operation(name: str) -> str:
-    """The operation that a name spells: a kernel's, an annotation's ("gloo:all_reduce") or an argument's.
+def is_of_collective(name: str) -> bool:
+    """Whether a host annotation is a collective or the enqueueing of one, and so no section."""
+    return bool(_BACKEND.match(name))
 
-    UNKNOWN where it spells none.
+
+def operation(name: str) -> str:
+    """The operation that a name contains: a kernel's, an annotation's ("gloo:all_reduce") or an argument's.
+
+    UNKNOWN_OP where it contains none.
     """
     letters = re.sub(r"[^a-z]", "", _BACKEND.sub("", name).split("(")[0].lower())
     return next((op for spelling, op in _OPS.items() if spelling in letters), UNKNOWN_OP)

@@ -1,8 +1,8 @@
-"""Kineto files to batches of events, a block at a time, so that memory does not grow with the file.
+"""A Kineto file as batches of events, a block of text at a time, so that memory does not grow with the file.
 
-The text is cut where one event ends and the next begins, and each batch is decoded by msgspec. A cut in
-the wrong place cannot go unseen: a batch that is not a list of whole objects does not decode.
-Only what does not decode is looked at character by character, in `repair`.
+The text is split where one event ends and the next begins, filtered by `prefilter`, and decoded by msgspec. A split in
+the wrong place cannot go unnoticed, since a batch that is not a list of whole objects does not decode. Only text that
+does not decode is looked at character by character, in `repair`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from trisect.trace.events import (
     exact_nanoseconds,
     nanoseconds,
 )
-from trisect.trace.prefilter import BREAK, Needless, needless, prefilter
+from trisect.trace.prefilter import BREAK, Unneeded, prefilter, unneeded
 from trisect.trace.source import Source, refusal
 
-LONGEST_ASIDE = 64 << 20
-"""Bytes that may stand before, after or between events."""
+MOST_BETWEEN = 64 << 20
+"""Bytes of other text that may stand before, after or between events."""
 
 _NEAR = 1 << 16
 """Bytes before the end of a text in which an event nearly always ends."""
@@ -63,7 +63,7 @@ class Batch:
     dur_ns: NDArray[np.int64]
 
     def offset_of(self, index: int) -> int:
-        """Byte offset in the (decompressed) file of one of the events; of a mended one, of the event before it."""
+        """Byte offset in the (decompressed) file of an event; of a repaired one, where the event before it ends."""
         text, position = bytes(self.text), 0
         for raw in _raw.decode(self.decoded)[: index + 1]:
             found = text.find(bytes(raw), position)
@@ -75,12 +75,12 @@ class Batch:
 
 
 class Reader:
-    """One file. `header` and `repairs` are whole once `batches` has run to its end; before, `header` is its first part.
+    """One file. `header` and `repairs` are complete once `batches` has ended; before, `header` is its first part.
 
     Args:
         path: the file.
-        host_ops: whether to yield operators of the host. None: where the file lists no device, since
-            they count for nothing where a device works.
+        host_ops: whether to yield operators of the host. None: only if the file lists no device, since
+            beside device activity they are not measured.
     """
 
     def __init__(self, path: Path, host_ops: bool | None = None) -> None:
@@ -88,34 +88,34 @@ class Reader:
         self.host_ops = host_ops
         self.header = Header()
         self.repairs: Counter[str] = Counter()
-        self.passed_over = 0  # events that were not decoded
+        self.filtered_out = 0  # events that were not decoded
 
     def batches(self) -> Iterator[Batch]:
-        """The file's events, in the file's order, without those that never matter.
+        """The file's events, in the file's order, without those that are never needed.
 
         Raises:
-            TrisectError: the file is no trace, is cut, or holds text that has no one reading.
+            TrisectError: the file is no trace, is cut, or holds text that cannot be repaired.
         """
         with Source(self.path) as source:
             head = self._open_list(source)
             self.header = _early_header(head)
             if self.host_ops is None:
                 self.host_ops = b"{" not in bytes(self.header.devices)
-            cut_away = needless(bytes(source.text), self.host_ops)
+            drop = unneeded(bytes(source.text), self.host_ops)
             while source.read():
                 text = source.text
                 cut = _last_boundary(text)
-                batch = self._strict(text[: cut - 1], source.offset, cut_away) if cut else None
+                batch = self._strict(text[: cut - 1], source.offset, drop) if cut else None
                 if batch is None and _LIST_CLOSES.search(text):
                     self._read_rest(source)
                 elif cut:
-                    yield batch or self._mended(text[: cut - 1], source.offset)
+                    yield batch or self._repaired(text[: cut - 1], source.offset)
                     source.drop(cut)
-                elif len(text) > LONGEST_ASIDE:
-                    raise self.refuse(source.offset, "no event ends in the next 64 MB; this is no trace Kineto wrote")
+                elif len(text) > MOST_BETWEEN:
+                    raise self.refuse(source.offset, "no event ends in the next 64 MB; Kineto writes no such trace")
             text = self._close_list(head, source)
             if bytes(text).strip():
-                yield self._strict(text, source.offset, cut_away) or self._mended(text, source.offset)
+                yield self._strict(text, source.offset, drop) or self._repaired(text, source.offset)
 
     def refuse(self, offset: int, reason: str) -> TrisectError:
         """The error for something at a byte offset of this file."""
@@ -123,7 +123,7 @@ class Reader:
 
     def _open_list(self, source: Source) -> bytes:
         """Text before the list of events; `source` holds what follows its opening."""
-        while source.read() and len(source.text) < LONGEST_ASIDE:
+        while source.read() and len(source.text) < MOST_BETWEEN:
             if opens := _LIST_OPENS.search(source.text):
                 head = bytes(source.text[: opens.start()])
                 source.drop(opens.end())
@@ -135,7 +135,7 @@ class Reader:
     def _read_rest(self, source: Source) -> None:
         before = len(source.text)
         while source.read():
-            if len(source.text) - before > LONGEST_ASIDE:
+            if len(source.text) - before > MOST_BETWEEN:
                 raise self.refuse(
                     source.offset + before, "the list of events ends, but the file goes on for over 64 MB"
                 )
@@ -144,7 +144,7 @@ class Reader:
         """The events before the bracket that closes their list; reads the header around them."""
         text = source.text
         reason = "the file ends inside its list of events, or the text after them is damaged; copy it again"
-        for read in (_header.decode, self._mended_header):
+        for read in (_header.decode, self._repaired_header):
             for close in _closes(text):
                 aside = _around(head, bytes(text[close + 1 :]))
                 try:
@@ -157,32 +157,34 @@ class Reader:
                     return text[:close]
         raise self.refuse(source.offset + len(text), reason)
 
-    def _mended_header(self, aside: bytes) -> Header:
-        mends: Counter[str] = Counter()
-        for reading in repair.mend_text(aside, mends):
+    def _repaired_header(self, aside: bytes) -> Header:
+        repairs: Counter[str] = Counter()
+        for reading in repair.repair_text(aside, repairs):
             try:
                 header = _header.decode(reading)
             except msgspec.DecodeError as error:
                 last = error
                 continue
-            self.repairs.update(mends)
+            self.repairs.update(repairs)
             return header
         raise last
 
-    def _strict(self, text: memoryview, offset: int, cut_away: Needless) -> Batch | None:
-        kept, passed_over = prefilter(text, cut_away)
+    def _strict(self, text: memoryview, offset: int, drop: Unneeded) -> Batch | None:
+        kept, filtered_out = prefilter(text, drop)
         try:
             batch = _batch(offset, text, kept)
         except msgspec.DecodeError:
             return None
-        self.passed_over += passed_over
+        self.filtered_out += filtered_out
         return batch
 
-    def _mended(self, text: memoryview, offset: int) -> Batch:
+    def _repaired(self, text: memoryview, offset: int) -> Batch:
         try:
-            return _batch(offset, text, b"[%b]" % repair.mend_events(bytes(text), self.repairs))
-        except repair.UnmendableError as error:
-            raise self.refuse(offset + error.offset, "damaged event without one clear reading; copy it again") from None
+            return _batch(offset, text, b"[%b]" % repair.repair_events(bytes(text), self.repairs))
+        except repair.UnrepairableError as error:
+            raise self.refuse(
+                offset + error.offset, "damaged event that cannot be repaired; copy the file again"
+            ) from None
 
 
 def _batch(offset: int, text: memoryview, decoded: bytes) -> Batch:

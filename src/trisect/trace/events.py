@@ -22,7 +22,7 @@ LONGEST_NS = int(LONGEST * 1000)
 MISSING_NS = -(2**63)
 
 Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""What an int64 column can hold; anything else is a bad value, and mended as one."""
+"""What an int64 column can hold; anything else is repaired as a bad value."""
 
 NO_RAW = msgspec.Raw(b"")
 

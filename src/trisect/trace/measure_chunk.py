@@ -1,4 +1,4 @@
-"""One chapter of a rank's trace to the rows that it adds to the tables: work put into the annotated windows."""
+"""One chunk of a rank's trace to the rows that it adds to the tables: work attributed to iterations and sections."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trisect.trace import attribution
 from trisect.trace.events import MISSING_NS, Header
 from trisect.trace.intervals import Intervals, as_intervals, containing, covered, union
 from trisect.trace.recording import Column, Recording
-from trisect.trace.times import Device, Launches, Refuse, device_activity, timed_launches
+from trisect.trace.time_checks import Device, Launches, Refuse, device_activity, timed_launches
 from trisect.trace.windows import Windows, find_iterations, find_sections
 
 LOST_SHARE = 0.01
-"""An iteration in which more of the kernel launches than this left no kernel is not measured."""
+"""An iteration is left out if more than this share of its kernel launches left no kernel."""
 
 
 class Skipped(NamedTuple):
@@ -31,7 +31,7 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True)
 class MeasuredChunk:
-    """What one chapter says. Times lack the file's base time."""
+    """What one chunk adds. Times lack the file's base time."""
 
     sections: dict[str, Any]  # columns as in tables.SECTIONS, without the rank
     collectives: dict[str, Any]  # columns as in tables.COLLECTIVES, without the rank
@@ -39,41 +39,41 @@ class MeasuredChunk:
     skipped: list[Skipped]  # iterations left out
     device_ns: int
     unattributed_ns: int
-    on_device: bool  # whether there is device activity, so that the host's counts for nothing
+    on_device: bool  # whether there is device activity, so that the host's is not measured
     by_order: bool  # whether iterations are numbered by order, for lack of numbers of their own
-    in_step: bool | None  # whether the host's collectives were told by their calls; None where there are none
+    in_order: bool | None  # whether each collective of the host is attributed by its call; None where there are none
     thread: int  # that annotates, where the host computes, else -1
-    idle_threads: frozenset[int]  # where the host computes, those whose operators are no compute
+    uncounted_threads: frozenset[int]  # where the host computes, those whose operators are not counted as compute
     calls: bool  # whether operators of the host call torch.distributed
     enqueues: bool  # whether the host enqueues device communication
     communicates: bool  # whether the device communicates
 
 
 def measure(
-    timeline: Recording,
+    recording: Recording,
     header: Header,
     sections: Sequence[str] | None,
     iteration: str,
     first: int,
     refuse: Refuse,
 ) -> MeasuredChunk:
-    """Measure a chapter, whose iterations are numbered from `first` on where they have no numbers.
+    """Measure a chunk, whose iterations are numbered from `first` on where they have no numbers.
 
     Raises:
         TrisectError: annotations or collectives are missing, impossible, or overlap.
     """
-    repairs = timeline.repairs
-    iterations = find_iterations(timeline, iteration, first, repairs, refuse)
-    windows = find_sections(timeline, iterations, sections, repairs, refuse)
-    device = device_activity(timeline, repairs, refuse)
-    launches = timed_launches(timeline, repairs)
+    repairs = recording.repairs
+    iterations = find_iterations(recording, iteration, first, repairs, refuse)
+    windows = find_sections(recording, iterations, sections, repairs, refuse)
+    device = device_activity(recording, repairs, refuse)
+    launches = timed_launches(recording, repairs)
     on_device = len(device.start_ns) > 0
     if on_device:
-        work = _device_work(timeline, device, launches, windows, header)
+        work = _device_work(recording, device, launches, windows, header)
     else:
-        compute = attribution.host_compute(timeline, iterations.thread, repairs)
+        compute = attribution.host_compute(recording, iterations.thread, repairs)
         work = _Work(compute, windows.start_ns, windows.end_ns, [], np.empty(0, np.int64))
-    collectives = work.collectives + attribution.host_collectives(timeline, header, repairs, refuse)
+    collectives = work.collectives + attribution.host_collectives(recording, header, repairs, refuse)
     skipped = _lossy_iterations(launches, device, iterations)
     return MeasuredChunk(
         _section_columns(iterations, windows, work, skipped),
@@ -83,12 +83,12 @@ def measure(
         *_device_time(device, work, iterations, skipped),
         on_device=on_device,
         by_order=iterations.names[0] == iteration,
-        in_step=attribution.called_in_step(timeline),
+        in_order=attribution.called_in_order(recording),
         thread=-1 if on_device else iterations.thread,
-        idle_threads=frozenset() if on_device else attribution.idle_threads(timeline, iterations.thread),
-        calls=bool(timeline.host["c10d"].any()),
-        enqueues=attribution.enqueues(timeline),
-        communicates=bool(timeline.communication),
+        uncounted_threads=frozenset() if on_device else attribution.uncounted_threads(recording, iterations.thread),
+        calls=bool(recording.host["c10d"].any()),
+        enqueues=attribution.enqueues(recording),
+        communicates=bool(recording.communication),
     )
 
 
@@ -103,7 +103,7 @@ class _Work:
     launch_ns: Column  # of device activity
 
 
-def _device_work(timeline: Recording, device: Device, launches: Launches, windows: Windows, header: Header) -> _Work:
+def _device_work(recording: Recording, device: Device, launches: Launches, windows: Windows, header: Header) -> _Work:
     """Spans from the first to the last device activity that was launched in the section, of either kind."""
     launched = attribution.launches_of(launches, device)
     launch_ns = launched.time_ns
@@ -116,7 +116,7 @@ def _device_work(timeline: Recording, device: Device, launches: Launches, window
     start_ns[idle] = end_ns[idle] = windows.start_ns[idle]
     communicates = device.kernel >= 0
     compute = union(as_intervals(device.start_ns[~communicates], device.end_ns[~communicates]))
-    collectives = attribution.device_collectives(timeline, device, launched, header)
+    collectives = attribution.device_collectives(recording, device, launched, header)
     return _Work(compute, start_ns, end_ns, collectives, launch_ns)
 
 
@@ -181,7 +181,7 @@ def _collective_columns(
 def _exposed(work: _Work, section: Column, start_ns: Column, end_ns: Column) -> Column:
     """Per collective, by start: its time in the span of its section, under no compute and no earlier collective of it.
 
-    The exposed times of one section are then apart from one another and from compute, so that they add up.
+    So the exposed times of one section overlap neither one another nor compute, and add up.
     """
     within = section >= 0
     start, end = start_ns.copy(), end_ns.copy()
@@ -195,7 +195,7 @@ def _exposed(work: _Work, section: Column, start_ns: Column, end_ns: Column) -> 
 
 
 def _lossy_iterations(launches: Launches, device: Device, iterations: Windows) -> dict[int, Skipped]:
-    """Iterations to leave out, by index: the profiler loses kernels, most of all in the first ones."""
+    """Iterations to leave out, by index: the profiler loses kernels, mostly in the first iterations."""
     launched, lost = attribution.lost_kernels(launches, device, iterations)
     return {
         int(index): Skipped(iterations.numbers[index], int(lost[index]), int(launched[index]))

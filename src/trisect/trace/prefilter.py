@@ -1,4 +1,4 @@
-"""Cuts away, before text is decoded, the events that Kineto writes by the hundred thousand and that are never needed.
+"""Filters out, before text is decoded, events that Kineto writes by the hundred thousand and that are never needed.
 
 Only in Kineto's own layout, and only an event that is whole: its braces are counted, so that two events with a
 damaged break between them are not taken for one. Other text is decoded in full.
@@ -22,19 +22,19 @@ _NEVER = (
 _HOST_OP = '"ph": "X", "cat": "cpu_op"'
 
 _HEAD = 80
-"""Bytes of an event that are looked at, from BREAK on; no beginning of one to cut is longer."""
+"""Bytes of an event that are looked at, from BREAK on; no opening in Unneeded is longer."""
 
 _WORD = 8
 
 Tree = dict[tuple[int, int, int], "Tree"]
 """Texts as (which word, the bits of it that count, the word): what may follow. Shared words are compared once."""
 
-Needless = dict[int, Tree]
-"""How the events to cut begin after a BREAK, by the number of braces within: one where an event has arguments."""
+Unneeded = dict[int, Tree]
+"""How unneeded events begin after a BREAK, by the number of braces within: one where an event has arguments."""
 
 
-def needless(text: bytes, host_ops: bool) -> Needless:
-    """What may be cut from a file that begins with `text`; the host's operators unless they are asked for."""
+def unneeded(text: bytes, host_ops: bool) -> Unneeded:
+    """What to filter out of a file that begins with `text`; the host's operators too unless they are asked for."""
     between = ",\n    " if b'"ph": "X",\n' in text else ", "
 
     def openings(*beginnings: str) -> Tree:
@@ -43,8 +43,8 @@ def needless(text: bytes, host_ops: bool) -> Needless:
     return {0: openings(*_FLOWS), 1: openings(*_NEVER) if host_ops else openings(_HOST_OP, *_NEVER)}
 
 
-def prefilter(text: memoryview, cut: Needless) -> tuple[bytes, int]:
-    """The events of `text` without those to cut, as a JSON list, and how many were cut.
+def prefilter(text: memoryview, unneeded: Unneeded) -> tuple[bytes, int]:
+    """The events of `text` without the unneeded ones, as a JSON list, and how many were filtered out.
 
     A search for one character and a look at the places found goes at the speed of memory in numpy, where a split at
     every BREAK makes an object of every event.
@@ -60,9 +60,9 @@ def prefilter(text: memoryview, cut: Needless) -> tuple[bytes, int]:
     within = within[: np.searchsorted(begins, len(text) - _HEAD)]
     heads = _stretches(text, _HEAD)[begins[: len(within)]].view("<u8").reshape(-1, _HEAD // _WORD)
     kept = np.ones(len(begins), bool)
-    for count, openings in cut.items():
+    for count, openings in unneeded.items():
         kept[: len(within)] &= ~_begins_so(openings, heads, within == count)
-    # Each change is the first event of a run: of events cut, of events kept, and so on by turns.
+    # Each change is the first event of a run: filtered out, kept, and so on by turns.
     change = begins[np.flatnonzero(np.diff(kept, prepend=True))]
     starts, stops = change[1::2] - 1, change[::2] - len(BREAK) + len(b"\n  },")
     spans = zip([0, *starts.tolist()], [*stops.tolist(), len(text)], strict=True)

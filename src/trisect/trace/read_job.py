@@ -6,14 +6,14 @@ import multiprocessing
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -22,6 +22,9 @@ from trisect.host import usable_cores
 from trisect.results.notes import note
 from trisect.results.tables import COLLECTIVES, READINGS, SECTIONS, Table, Trace, as_table
 from trisect.trace.read_rank import RankTables, read_rank
+from trisect.trace.windows import meant
+
+T = TypeVar("T")
 
 SUFFIXES = (".json", ".json.gz")
 
@@ -30,7 +33,7 @@ WORTH_A_PROCESS = 100_000_000
 
 
 def read_job(
-    source: Path | Sequence[Path],
+    source: Path | Iterable[Path],
     *,
     sections: Sequence[str] | None = None,
     iteration: str = "ProfilerStep",
@@ -39,17 +42,16 @@ def read_job(
     """Read one job's traces, one file a rank.
 
     Args:
-        source: a folder, of which files that end in .json or .json.gz are read, or the files.
+        source: a folder, of which files that end in .json or .json.gz are read, or several folders or files.
         sections: names of the annotations to measure; None measures each iteration whole, as "iteration".
         iteration: iterations are the annotations of this name, or of this name, "#" and their number.
         workers: processes to read with, where the files are large; None takes the cores this process may use.
 
     Raises:
-        TrisectError: there is no trace, a file is damaged beyond mending, or the files are not one job's.
+        TrisectError: there is no trace, a file is damaged beyond repair, or the files are not one job's.
     """
-    paths = _files(source)
-    ranks = _read_all(paths, sections, iteration, workers)
-    ranks = _by_rank(ranks)
+    read = partial(read_rank, sections=sections, iteration=iteration)
+    ranks = _by_rank(read_each(trace_files(source), read, workers))
     _check_world(ranks)
     if sections is not None:
         _check_sections(ranks, sections)
@@ -61,25 +63,32 @@ def read_job(
     )
 
 
-def _files(source: Path | Sequence[Path]) -> list[Path]:
-    if not isinstance(source, Path):
-        paths = [Path(path) for path in source]
-    elif source.is_dir():
-        paths = sorted(path for path in source.iterdir() if path.name.endswith(SUFFIXES) and path.is_file())
-    else:
-        paths = [source]
-    if not paths:
-        raise TrisectError(f"{source}: no trace files (*.json, *.json.gz); name the folder of one job's traces")
-    for path in paths:
-        if not path.is_file():
-            raise TrisectError(f"{path}: no such file; name a folder of traces or trace files")
+def trace_files(source: Path | Iterable[Path]) -> list[Path]:
+    """The files of one job: those that are named, and those of a folder that end in SUFFIXES.
+
+    Raises:
+        TrisectError: there are none, or one does not exist.
+    """
+    paths: list[Path] = []
+    for one in [source] if isinstance(source, Path) else source:
+        if one.is_dir():
+            found = sorted(path for path in one.iterdir() if path.name.endswith(SUFFIXES) and path.is_file())
+            if not found:
+                raise TrisectError(f"{one}: no trace files (*.json, *.json.gz); name the folder of one job's traces")
+            paths += found
+        elif one.exists():
+            paths.append(one)
+        else:
+            raise TrisectError(f"{one}: no such file; name a folder of traces or trace files")
     return paths
 
 
-def _read_all(
-    paths: list[Path], sections: Sequence[str] | None, iteration: str, workers: int | None
-) -> list[RankTables]:
-    read = partial(read_rank, sections=sections, iteration=iteration)
+def read_each(paths: list[Path], read: Callable[[Path], T], workers: int | None = None) -> list[T]:
+    """What `read` makes of each file, side by side where the files are large.
+
+    Raises:
+        TrisectError: as `read`, or a process ran out of memory.
+    """
     workers = min(workers or len(usable_cores()), len(paths))
     if workers == 1 or sum(_text_bytes(path) for path in paths) < WORTH_A_PROCESS:
         return [read(path) for path in paths]
@@ -133,7 +142,8 @@ def _check_sections(ranks: list[RankTables], names: Sequence[str]) -> None:
     for name in names:
         without = [one for one in ranks if name not in one.sections["section"]]
         if len(without) == len(ranks):
-            raise TrisectError(f"{ranks[0].path}: no annotation named {name!r} among {ranks[0].annotations}")
+            sections = {known for known in ranks[0].annotations if not known.endswith("#k")}
+            raise TrisectError(f"{ranks[0].path}: no annotation named {name!r}{meant(name, sections)}")
         if without:
             listed = ", ".join(str(one.rank) for one in without)
             raise TrisectError(f"{without[0].path}: section {name!r} is missing on rank {listed}, not on all ranks")

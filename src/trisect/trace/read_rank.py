@@ -21,7 +21,7 @@ from trisect.trace.event_reader import Reader
 from trisect.trace.events import Header
 from trisect.trace.measure_chunk import MeasuredChunk, Skipped, measure
 from trisect.trace.recording import Annotation, Recording
-from trisect.trace.windows import is_iteration, is_measured, some_names
+from trisect.trace.windows import is_iteration, is_measured
 
 NO_DEVICE_COMMUNICATION = "no device-side communication recorded"
 
@@ -38,13 +38,13 @@ class RankTables:
     collectives: dict[str, Any]
     reading: dict[str, Any]
     notes: list[Note]
-    annotations: str  # some names, for an error that did not find the one it sought
+    annotations: set[str]  # their names, for an error about one that is missing
 
 
 def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> RankTables:
     """Read one file.
 
-    A long one is measured chapter by chapter, so that memory does not grow with its length. Should it turn out not
+    A long one is measured chunk by chunk, so that memory does not grow with its length. Should it turn out not
     to be in order of time, it is read once more, and whole.
 
     Raises:
@@ -57,9 +57,9 @@ def read_rank(path: Path, sections: Sequence[str] | None, iteration: str) -> Ran
 
 
 def _read(path: Path, sections: Sequence[str] | None, iteration: str, whole: bool) -> RankTables:
-    reader, timeline, parts = _parts(Reader(path), sections, iteration, whole)
+    reader, recording, parts = _parts(Reader(path), sections, iteration, whole)
     if not reader.host_ops and _host_matters(reader, parts):
-        reader, timeline, parts = _parts(Reader(path, host_ops=True), sections, iteration, whole)
+        reader, recording, parts = _parts(Reader(path, host_ops=True), sections, iteration, whole)
     info = reader.header.distributed
     collectives = _by_start(_joined([part.collectives for part in parts], reader.header.base_ns))
     if info.world_size != 1 and _only_enqueued(parts, bool(collectives["op"])):
@@ -71,7 +71,7 @@ def _read(path: Path, sections: Sequence[str] | None, iteration: str, whole: boo
         raise _refuse(
             path, f"0 iterations left: kernel launches left no kernel in {words}; record more, after a warm-up", None
         )
-    repairs = timeline.repairs
+    repairs = recording.repairs
     rank = rank_of_file(path) if info.rank is None else info.rank
     return RankTables(
         path,
@@ -81,13 +81,13 @@ def _read(path: Path, sections: Sequence[str] | None, iteration: str, whole: boo
         _joined([part.sections for part in parts], reader.header.base_ns),
         collectives,
         {
-            "events": timeline.events,
+            "events": recording.events,
             "repairs": repairs.total(),
             "device_ns": sum(part.device_ns for part in parts),
             "unattributed_ns": sum(part.unattributed_ns for part in parts),
         },
         _notes(rank, repairs, skipped),
-        some_names(timeline),
+        recording.names,
     )
 
 
@@ -103,45 +103,45 @@ def _notes(rank: int | None, repairs: Counter[str], skipped: list[Skipped]) -> l
 def _parts(
     reader: Reader, sections: Sequence[str] | None, iteration: str, whole: bool
 ) -> tuple[Reader, Recording, list[MeasuredChunk]]:
-    """Its chapters measured, and the last of them, which has the counts of all."""
+    """The chunks of a file measured, and the last recording, which has the counts of all of them."""
     parts: list[MeasuredChunk] = []
     headers: list[Header] = []
     starts, refuse = is_iteration(iteration), partial(_refuse, reader.path)
-    for timeline in chunks(reader, starts, is_measured(sections, starts), whole):
+    for recording in chunks(reader, starts, is_measured(sections, starts), whole):
         first = sum(len(part.iterations) for part in parts)
         headers.append(reader.header)
         try:
-            parts.append(measure(timeline, reader.header, sections, iteration, first, refuse))
+            parts.append(measure(recording, reader.header, sections, iteration, first, refuse))
         except TrisectError as error:
-            # Of a chapter alone it may not hold, or not be the first thing wrong with the file.
+            # It may not be wrong of the whole file, or not be the first thing that is.
             raise error if whole else OutOfOrderError from None
     if len(parts) > 1:
-        _check_alike(parts, timeline, headers)
-    return reader, timeline, parts
+        _check_alike(parts, recording, headers)
+    return reader, recording, parts
 
 
 def _host_matters(reader: Reader, parts: list[MeasuredChunk]) -> bool:
     """Whether operators of the host count in a file that lists devices, so that they were not read."""
     alone = reader.header.distributed.world_size == 1
-    if alone and all(part.on_device and part.in_step is None for part in parts):
+    if alone and all(part.on_device and part.in_order is None for part in parts):
         return False
     return not any(part.communicates for part in parts)
 
 
-def _check_alike(parts: list[MeasuredChunk], timeline: Recording, headers: list[Header]) -> None:
-    """Raises OutOfOrderError if chapters were measured by different rules than the whole file would be."""
-    steps = {part.in_step for part in parts} - {None}
+def _check_alike(parts: list[MeasuredChunk], recording: Recording, headers: list[Header]) -> None:
+    """Raises OutOfOrderError if chunks were measured by different rules than the whole file would be."""
+    steps = {part.in_order for part in parts} - {None}
     numbers = list(chain.from_iterable(part.iterations for part in parts))
     rules = {(part.on_device, part.by_order, part.thread) for part in parts}
-    idle = frozenset.union(*(part.idle_threads for part in parts))
+    idle = frozenset.union(*(part.uncounted_threads for part in parts))
     stated = [header.distributed == headers[-1].distributed for header in headers]
     alike = len(rules) == 1 and len(steps) < 2 and len(set(numbers)) == len(numbers) and all(stated)
-    if not alike or idle & timeline.autograd_threads:
+    if not alike or idle & recording.autograd_threads:
         raise OutOfOrderError
 
 
 def _joined(tables: list[dict[str, Any]], base_ns: int) -> dict[str, Any]:
-    """The tables of all chapters as one, with the file's base time added."""
+    """The tables of all chunks as one, with the file's base time added."""
     columns: dict[str, Any] = {name: list(chain.from_iterable(table[name] for table in tables)) for name in tables[0]}
     for name in ("start_ns", "end_ns"):
         columns[name] = np.array(columns[name], np.int64) + base_ns
@@ -149,7 +149,7 @@ def _joined(tables: list[dict[str, Any]], base_ns: int) -> dict[str, Any]:
 
 
 def _by_start(columns: dict[str, Any]) -> dict[str, Any]:
-    """In order of start, which of several chapters is not quite theirs: the host runs ahead of the device."""
+    """In order of start, since those of one chunk may start after the first of the next: the host runs ahead."""
     order = np.lexsort((columns["end_ns"], columns["start_ns"])).tolist()
     return {name: [column[at] for at in order] for name, column in columns.items()}
 
@@ -160,11 +160,11 @@ def _only_enqueued(parts: list[MeasuredChunk], collectives: bool) -> bool:
     return of_nccl or (not collectives and any(part.calls for part in parts))
 
 
-def _refuse(path: Path, reason: str, mark: Annotation | None) -> TrisectError:
+def _refuse(path: Path, reason: str, annotation: Annotation | None) -> TrisectError:
     """The error for a reason; an event's offset is found by reading the file again."""
-    if mark is None:
+    if annotation is None:
         return TrisectError(f"{path}: {reason}")
     reader = Reader(path)
-    offset, index = mark.place
+    offset, index = annotation.place
     batch = next(batch for batch in reader.batches() if batch.offset == offset)
     return reader.refuse(batch.offset_of(index), reason)

@@ -1,4 +1,4 @@
-"""One rank's trace as columns: of every event only what the measurement needs, a few bytes each."""
+"""One rank's events as columns: of each only what the measurement needs, a few bytes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from trisect.trace.collective_names import is_communication_kernel
-from trisect.trace.columns import Column, GrowingColumns
+from trisect.trace.collective_names import is_communication_kernel, is_of_collective
 from trisect.trace.event_reader import Batch, Reader
 from trisect.trace.events import MISSING_NS, Args, Event
-from trisect.trace.nested import absorption
+from trisect.trace.growing_columns import Column, GrowingColumns
+from trisect.trace.nested_operators import absorption
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 LAUNCH = ("cuda_runtime", "cuda_driver")
@@ -32,18 +32,19 @@ UNUSED = frozenset(
         *("privateuse1_runtime", "privateuse1_driver"),
     )
 )
-"""Kineto's other categories, which are read past. One that is in no list is counted, because damage makes such."""
+"""Kineto's other categories, which are not needed. One that is in no list is counted as damage."""
 
-NAMES = 12
-"""Names of annotations that are listed where one is missing."""
+MOST_NAMES = 1000
+"""Names of annotations that are kept, for an error about one that is missing."""
 
 _AUTOGRAD = "autograd::engine::evaluate_function"
+_NUMBER = re.compile(r"#\d{1,18}$")
 _LAUNCHES_KERNEL = re.compile(r"^(cuda|hip|cu)\w*LaunchKernel|LaunchCooperativeKernel")
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """An annotation of the host or a communication kernel (its thread is the stream): few enough to keep whole."""
+    """An annotation of the host or a communication kernel (its thread is the stream): few enough to keep as objects."""
 
     name: str
     thread: int
@@ -69,10 +70,13 @@ class Chosen:
 
 
 class Recording:
-    """What one file holds. Threads and streams are numbered as they appear; times lack the file's base time.
+    """The events of a file, or of one chunk of it, as columns.
+
+    Threads and streams are numbered as they appear; times lack the file's base time.
 
     Attributes:
-        marks: the annotations of the host that are wanted, in the file's order; `names` has some of all names.
+        annotations: the annotations of the host that are wanted, in the file's order; `names` has
+            those of all but collectives, by `name_as_kind`, up to MOST_NAMES.
         device: device activity; `kernel` is the place in `communication` of those that are NCCL kernels, else -1.
         launches: calls that may start device work; `kernel` is 1 for those that start one kernel each.
         host: operators on the host; `c10d` is 1 for those of torch.distributed, `absorbed` for those that stand
@@ -82,8 +86,8 @@ class Recording:
     def __init__(self, wanted: Callable[[str], bool], absorb: bool = True) -> None:
         self.events = 0
         self.repairs: Counter[str] = Counter()
-        self.marks: list[Annotation] = []
-        self.names: dict[str, None] = {}
+        self.annotations: list[Annotation] = []
+        self.names: set[str] = set()
         self.device = GrowingColumns(
             start_ns=np.int64, dur_ns=np.int64, stream=np.int32, correlation=np.int64, kernel=np.int32
         )
@@ -95,7 +99,7 @@ class Recording:
         self._threads, self._streams = _Numbers(), _Numbers()
 
     def __len__(self) -> int:
-        return len(self.device) + len(self.launches) + len(self.host) + len(self.marks)
+        return len(self.device) + len(self.launches) + len(self.host) + len(self.annotations)
 
     def add(self, batch: Batch, reader: Reader) -> None:
         """Add the events that matter.
@@ -106,14 +110,14 @@ class Recording:
         sinks = {
             **dict.fromkeys(DEVICE, self._add_device),
             **dict.fromkeys(LAUNCH, self._add_launches),
-            **dict.fromkeys(ANNOTATION, self._add_marks),
+            **dict.fromkeys(ANNOTATION, self._add_annotations),
             **dict.fromkeys(HOST, self._add_host),
         }
         self.events += len(batch.events)
         rows: defaultdict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(batch.events):
             rows[event.cat].append(row)
-        if not reader.host_ops:  # they are cut away, but for some at the ends of blocks
+        if not reader.host_ops:  # they are filtered out, but for some at the ends of blocks
             for category in HOST:
                 rows.pop(category, None)
         for category, own in rows.items():
@@ -125,21 +129,21 @@ class Recording:
             elif not category and (damaged := sum(_needs_category(batch.events[row].ph) for row in own)):
                 self.repairs["unknown_category"] += damaged
 
-    def split(self, time_ns: int, moments: Column) -> tuple[Self, Self]:
-        """What comes before a time and what comes after; device activity by `moments`.
+    def split(self, time_ns: int, launch_ns: Column) -> tuple[Self, Self]:
+        """What comes before a time and what comes after; device activity by `launch_ns`.
 
         Both share the counts and numbers, and either may go on to grow.
         """
-        return self._part(lambda start_ns: start_ns < time_ns, moments), self._part(
-            lambda start_ns: start_ns >= time_ns, moments
+        return self._part(lambda start_ns: start_ns < time_ns, launch_ns), self._part(
+            lambda start_ns: start_ns >= time_ns, launch_ns
         )
 
-    def _part(self, side: Callable[[Any], Any], moments: Column) -> Self:
+    def _part(self, side: Callable[[Any], Any], launch_ns: Column) -> Self:
         part = copy(self)
-        part.marks = [mark for mark in self.marks if side(mark.start_ns)]
+        part.annotations = [annotation for annotation in self.annotations if side(annotation.start_ns)]
         part.launches = self.launches.where(side(self.launches["start_ns"]))
         part.host = self.host.where(side(self.host["start_ns"]))
-        part.device = self.device.where(side(moments))
+        part.device = self.device.where(side(launch_ns))
         kernel = part.device["kernel"]
         part.communication = [self.communication[at] for at in kernel[kernel >= 0]]
         kernel[kernel >= 0] = np.arange(len(part.communication))
@@ -154,7 +158,7 @@ class Recording:
         for at, event in enumerate(events):
             if event.name in communicate or event.args.collective:
                 kernel[at] = len(self.communication)
-                self.communication.append(self._mark(chosen, at))
+                self.communication.append(self._annotation(chosen, at))
         self.device.append(
             start_ns=chosen.start_ns,
             dur_ns=chosen.dur_ns,
@@ -192,16 +196,16 @@ class Recording:
             absorbed=absorbing[kept],
         )
 
-    def _add_marks(self, chosen: Chosen) -> None:
+    def _add_annotations(self, chosen: Chosen) -> None:
         """Add annotations."""
         wanted = chosen.names(self._wanted)
         for at, event in enumerate(chosen.events):
             if event.name in wanted:
-                self.marks.append(self._mark(chosen, at))
-            if len(self.names) <= NAMES:
-                self.names[event.name.split("#")[0]] = None
+                self.annotations.append(self._annotation(chosen, at))
+        if len(self.names) < MOST_NAMES:
+            self.names.update(name_as_kind(name) for name in chosen.names(lambda name: not is_of_collective(name)))
 
-    def _mark(self, chosen: Chosen, at: int) -> Annotation:
+    def _annotation(self, chosen: Chosen, at: int) -> Annotation:
         event, start_ns = chosen.events[at], int(chosen.start_ns[at])
         end_ns = start_ns + int(chosen.dur_ns[at])
         args = event.args
@@ -209,6 +213,11 @@ class Recording:
             args = msgspec.structs.replace(args, dims=args.dims.copy(), types=args.types.copy())
         place = (chosen.batch.offset, chosen.rows[at])
         return Annotation(event.name, self._threads[event.tid], start_ns, end_ns, args, place)
+
+
+def name_as_kind(name: str) -> str:
+    """An annotation's name, with "#k" for its number: "ProfilerStep#3" as "ProfilerStep#k", other names as they are."""
+    return _NUMBER.sub("#k", name)
 
 
 class _Numbers(dict[object, int]):

@@ -1,8 +1,8 @@
-"""Mends the text of events that do not decode: only what has one reading, and every mend is counted.
+"""Repairs the text of events that do not decode: only what has one possible reading, and every repair is counted.
 
-Kineto writes kernel names, paths and figures as they come, so that its files hold bare nan and inf, stray
-backslashes and quotes, control characters and bytes that are no UTF-8. Text that is cut or overwritten
-is not mended.
+Kineto writes kernel names, paths and numbers without escaping them, so that its files hold bare nan and inf, stray
+backslashes and quotes, control characters and bytes that are not UTF-8. Text that is cut or overwritten is not
+repaired.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from trisect.trace.events import Args, Event
 
 BETWEEN_EVENTS = re.compile(rb"\}\s*,(?=\s*\{\s*\")")
-"""Where one event ends and the next begins; seldom, also inside an event."""
+"""Where one event ends and the next begins; rarely also inside an event."""
 
 _JOINED = 3
 """An event may hold this many such places inside it."""
@@ -37,7 +37,7 @@ _SWALLOWED = re.compile(r'[,{\[]\s*"|"\s*[:\-\d]')
 _event = msgspec.json.Decoder(Event)
 
 
-class UnmendableError(Exception):
+class UnrepairableError(Exception):
     """No reading of the text at `offset` is an event."""
 
     def __init__(self, offset: int) -> None:
@@ -45,46 +45,46 @@ class UnmendableError(Exception):
         self.offset = offset
 
 
-def mend_events(text: bytes, repairs: Counter[str]) -> bytes:
-    """Events separated by commas, as text that decodes to Event structs; mends are added to `repairs`.
+def repair_events(text: bytes, repairs: Counter[str]) -> bytes:
+    """Events separated by commas, as text that decodes to Event structs; repairs are added to `repairs`.
 
     Raises:
-        UnmendableError: an event has no reading; its offset is that of the event within `text`.
+        UnrepairableError: an event has no reading; its offset is that of the event within `text`.
     """
     starts = [0, *(match.end() for match in BETWEEN_EVENTS.finditer(text))]
     ends = [*(start - 1 for start in starts[1:]), len(text)]
-    mended: list[bytes] = []
+    repaired: list[bytes] = []
     index = 0
     while index < len(starts):
         for last in range(index, min(index + _JOINED, len(starts))):
-            event = _mend_event(text[starts[index] : ends[last]], repairs)
+            event = _repair_event(text[starts[index] : ends[last]], repairs)
             if event is not None:
                 break
         else:
-            raise UnmendableError(starts[index] + _blanks(text[starts[index] :]))
-        mended.append(event)
+            raise UnrepairableError(starts[index] + _blanks(text[starts[index] :]))
+        repaired.append(event)
         index = last + 1
-    return b",".join(mended)
+    return b",".join(repaired)
 
 
-def mend_text(text: bytes, repairs: Counter[str]) -> Iterator[bytes]:
+def repair_text(text: bytes, repairs: Counter[str]) -> Iterator[bytes]:
     """Readings of damaged JSON text, the likelier first, to be tried until one decodes.
 
-    `repairs` holds the mends of the reading that came last.
+    `repairs` holds the repairs of the reading that came last.
     """
     for backslash_escapes_quote in (True, False):
         repairs.clear()
         yield _rewrite(text, backslash_escapes_quote, repairs).encode()
 
 
-def _mend_event(text: bytes, repairs: Counter[str]) -> bytes | None:
+def _repair_event(text: bytes, repairs: Counter[str]) -> bytes | None:
     if _decodes(text):
         return text
-    mends: Counter[str] = Counter()
-    for reading in chain([text], mend_text(text, mends)):
-        whole = reading if _decodes(reading) else _without_bad_values(reading, mends)
+    made: Counter[str] = Counter()
+    for reading in chain([text], repair_text(text, made)):
+        whole = reading if _decodes(reading) else _without_bad_values(reading, made)
         if whole is not None and _decodes(whole):
-            repairs.update(mends)
+            repairs.update(made)
             return whole
     return None
 
@@ -106,11 +106,11 @@ def _rewrite(text: bytes, backslash_escapes_quote: bool, repairs: Counter[str]) 
     written: list[str] = []
     position = 0
     while (opening := source.find('"', position)) >= 0:
-        written.append(_mend_outside(source[position:opening], repairs))
+        written.append(_repair_outside(source[position:opening], repairs))
         closing = _end_of_string(source, opening + 1, backslash_escapes_quote)
-        written.append(f'"{_mend_string(source[opening + 1 : closing], repairs)}"')
+        written.append(f'"{_repair_string(source[opening + 1 : closing], repairs)}"')
         position = closing + 1
-    written.append(_mend_outside(source[position:], repairs))
+    written.append(_repair_outside(source[position:], repairs))
     return "".join(written)
 
 
@@ -126,14 +126,14 @@ def _end_of_string(source: str, start: int, backslash_escapes_quote: bool) -> in
     return len(source)
 
 
-def _mend_outside(text: str, repairs: Counter[str]) -> str:
+def _repair_outside(text: str, repairs: Counter[str]) -> str:
     text, bare = _BARE.subn("null", text)
     text, control = _STRAY_CONTROL.subn(" ", text)
     _count(repairs, bare_nan_or_inf=bare, control_character=control)
     return text
 
 
-def _mend_string(text: str, repairs: Counter[str]) -> str:
+def _repair_string(text: str, repairs: Counter[str]) -> str:
     stray = sum(match[1] is None for match in _ESCAPE.finditer(text))
     text = _ESCAPE.sub(lambda match: match[0] if match[1] else "\\\\", text)
     quotes = len(re.findall(r'(?<!\\)(?:\\\\)*"', text))

@@ -65,7 +65,7 @@ class Source:
         return count > 0
 
     def drop(self, count: int) -> None:
-        """Let go of the first `count` bytes."""
+        """Free the first `count` bytes."""
         rest = self._buffer[count : self._held]
         self._buffer[: len(rest)] = rest
         self._held, self.offset = len(rest), self.offset + count

@@ -1,7 +1,7 @@
 """All_reduces timed in two cadences; filling and checking the buffers is outside every timed interval.
 
-Separated: a barrier before every all_reduce, so that no rank is late. Back to back: several in a row without one, as
-nccl-tests does, of which the first, which follows a barrier, is not counted.
+Isolated: a barrier before every all_reduce, so that no rank is late. Streamed: several in a row without one, as
+nccl-tests does; the first, which follows a barrier, is not counted.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ class Timed(NamedTuple):
     """By check."""
 
 
-def separated(mine: Sum, count: int) -> Timed:
+def isolated(mine: Sum, count: int) -> Timed:
     """All_reduces after a barrier each."""
     times_s, wrong_values = [], []
     for k in range(count):
         mine.fill(k)
-        _meet(mine.buffer.device)
+        _barrier(mine.buffer.device)
         if mine.buffer.is_cuda:
-            # The device waits until both marks are in its queue, so that launching is no part of the time.
+            # The device waits until both events are in its queue, so that launching is no part of the time.
             torch.cuda._sleep(HOLD_CYCLES)
         times_s += _timed(mine.buffer, 1)
         wrong_values.append(mine.wrong_values(k))
     return Timed(times_s, [], wrong_values)
 
 
-def back_to_back(mine: Sum, chains: int, links: int) -> Timed:
+def streamed(mine: Sum, chains: int, links: int) -> Timed:
     """Rows of `links` all_reduces of one buffer. An error in any of them is in the last one's result."""
     times_s, uncounted_s, wrong_values = [], [], []
     for k in range(chains):
         mine.fill(k)
-        _meet(mine.buffer.device)
+        _barrier(mine.buffer.device)
         first_s, *others_s = _timed(mine.buffer, links)
         uncounted_s.append(first_s)
         times_s += others_s
@@ -57,7 +57,7 @@ def back_to_back(mine: Sum, chains: int, links: int) -> Timed:
     return Timed(times_s, uncounted_s, wrong_values)
 
 
-def _meet(where: torch.device) -> None:
+def _barrier(where: torch.device) -> None:
     device.synchronize(where)
     dist.barrier()
     device.synchronize(where)
@@ -65,15 +65,15 @@ def _meet(where: torch.device) -> None:
 
 def _timed(buffer: torch.Tensor, links: int) -> list[float]:
     """Seconds of each of `links` all_reduces in a row: on CUDA between events of the device, else on this clock."""
-    mark: Callable[[], Any] = _event if buffer.is_cuda else time.perf_counter
-    marks = [mark()]
+    now: Callable[[], Any] = _event if buffer.is_cuda else time.perf_counter
+    moments = [now()]
     for _ in range(links):
         dist.all_reduce(buffer)
-        marks.append(mark())
+        moments.append(now())
     device.synchronize(buffer.device)
     if buffer.is_cuda:
-        return [begin.elapsed_time(end) / 1e3 for begin, end in pairwise(marks)]
-    return [end - begin for begin, end in pairwise(marks)]
+        return [begin.elapsed_time(end) / 1e3 for begin, end in pairwise(moments)]
+    return [end - begin for begin, end in pairwise(moments)]
 
 
 def _event() -> torch.cuda.Event:

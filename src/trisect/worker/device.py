@@ -66,13 +66,3 @@ def synchronize(device: torch.device) -> None:
     """Wait until the device has done all that was launched; nothing to wait for on CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-if __name__ == "__main__":
-    # Run as a process of its own by the workflow, which must not import torch.
-    import sys
-
-    try:
-        require(sys.argv[1])
-    except TrisectError as mistake:
-        sys.exit(str(mistake))

@@ -13,18 +13,18 @@ from deepinv.distributed import DistributedContext
 from trisect.config.plan import ProbeRun
 from trisect.errors import TrisectError
 from trisect.host import write_whole
-from trisect.network.probe_statistics import BACK_TO_BACK, SEPARATED, Cadence, summary
+from trisect.network.probe_statistics import ISOLATED, STREAMED, Cadence, summary
 from trisect.results.layout import ProbeLayout
 from trisect.results.notes import Note, note
 from trisect.results.record import ProbeRecord, RankPlace
 from trisect.results.tables import ALL_REDUCE, as_table
 from trisect.worker import correctness, device, memory, provenance
-from trisect.worker.all_reduce_timing import Timed, back_to_back, separated
+from trisect.worker.all_reduce_timing import Timed, isolated, streamed
 from trisect.worker.exact_sums import BUFFERS, Sum, longest_chain
 from trisect.worker.process_group import Progress, gather, join
 
 WARMUP = 2
-"""All_reduces before the separated ones of each size, not counted."""
+"""All_reduces before the isolated ones of each size, not counted."""
 FEWEST_REPETITIONS = 5
 """Fewest all_reduces of a size and cadence; a size for which there is no time for these is left out."""
 MEMORY_SHARE = 0.5
@@ -112,18 +112,18 @@ class Probe:
         """Both cadences of one size; the seconds that a repetition takes with filling and checking."""
         mine = Sum(payload_bytes, self.ctx.rank, self.run.gpus, self.ctx.device)
         begun = time.perf_counter()
-        warmup = self._checked(SEPARATED, mine, separated(mine, WARMUP))
+        warmup = self._checked("isolated", mine, isolated(mine, WARMUP))
         each_s = max(gather((time.perf_counter() - begun) / WARMUP, self.run.gpus))
         count = max(FEWEST_REPETITIONS, min(int(allotted_s / 2 / each_s), self.run.repetitions))
-        found = self._checked(SEPARATED, mine, separated(mine, count))
-        self._add(SEPARATED, mine, found, [one.times_s for one in warmup])
+        found = self._checked("isolated", mine, isolated(mine, count))
+        self._add(ISOLATED, mine, found, [one.times_s for one in warmup])
         if self.chain > 1:
             links = min(self.chain, count + 1)
-            found = self._checked(BACK_TO_BACK, mine, back_to_back(mine, -(-count // (links - 1)), links))
-            self._add(BACK_TO_BACK, mine, found, [one.uncounted_s for one in found])
+            found = self._checked("streamed", mine, streamed(mine, -(-count // (links - 1)), links))
+            self._add(STREAMED, mine, found, [one.uncounted_s for one in found])
         return each_s
 
-    def _checked(self, cadence: Cadence, mine: Sum, timed: Timed) -> list[Timed]:
+    def _checked(self, cadence: str, mine: Sum, timed: Timed) -> list[Timed]:
         """What every rank timed.
 
         Raises:

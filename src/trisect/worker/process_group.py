@@ -1,4 +1,4 @@
-"""What every rank does whatever it measures: join the others, compare notes, say how far it is."""
+"""What every rank does whatever it measures: join the others, exchange values, report its progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trisect.errors import TrisectError
 from trisect.host import write_whole
 from trisect.worker import device
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def _require_distinct_devices(ctx: DistributedContext) -> None:
             raise TrisectError(f"device: ranks {first} and {rank} share the GPU {uuid}; give each task its own")
 
 
-def gather(mine: T, world_size: int) -> list[T]:
+def gather(mine: _T, world_size: int) -> list[_T]:
     """Every rank's value, on every rank."""
     values = [mine] * world_size
     dist.all_gather_object(values, mine)

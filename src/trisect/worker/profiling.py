@@ -1,4 +1,4 @@
-"""Times and traces: profiled iterations, and some without the profiler to know its overhead."""
+"""Times and traces: profiled iterations, and some without the profiler, which give the profiling overhead."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def measure(
     """Run the measured iterations and write this rank's trace.
 
     Half of the unprofiled iterations run before the profiled ones and half after, so that a drift of the
-    machine's speed does not pass for the profiler's overhead.
+    machine's speed is not taken for profiling overhead.
 
     Args:
-        trace: a path ending in .json.gz; complete when it stands.
+        trace: a path ending in .json.gz; written whole or not at all.
         progress: told "k/m" after each measured iteration.
     """
     before = iterations.unprofiled // 2

@@ -9,7 +9,8 @@ from known import MS, job_of, trace_of
 
 from trisect.analysis.decomposition import decompose
 from trisect.errors import TrisectError
-from trisect.results.tables import DECOMPOSITION, TIMES, TOTAL
+from trisect.results.notes import note
+from trisect.results.tables import DECOMPOSITION, ITERATIONS, RANKS, TIMES, TOTAL
 from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 
 
@@ -18,9 +19,11 @@ def row(job, section="s"):
 
 
 def test_table_has_the_contract_columns_and_a_total():
-    table = decompose(trace_of(job_of((3, 5), (4, 4)))).table
-    assert list(table.columns) == list(DECOMPOSITION)
-    assert list(table["section"]) == ["s", TOTAL]
+    found = decompose(trace_of(job_of((3, 5), (4, 4))))
+    assert list(found.table.columns) == list(DECOMPOSITION)
+    assert list(found.table["section"]) == ["s", TOTAL]
+    assert set(found.iterations.columns) == set(ITERATIONS)
+    assert list(found.ranks.columns) == list(RANKS)
 
 
 def test_several_collectives_are_paired_one_by_one():
@@ -102,6 +105,7 @@ def test_send_and_recv_are_transfer_and_flagged():
     assert found["transfer_s"] == pytest.approx((3 + 1) / 2 * 1e-3)
     assert found["wait_s"] == found["wait_late_start_s"] == 0
     assert found["transfer_is_bound"]
+    assert note("point_to_point", section="s", ops=["recv", "send"]) in result.caveats
     assert len(result.collectives) == 2
 
 
@@ -109,7 +113,7 @@ def test_rooted_transfer_is_flagged_with_its_share():
     exchanges = (SyntheticExchange(2 * MS, 1 * MS, op="broadcast"), SyntheticExchange(MS, 3 * MS))
     result = decompose(trace_of(SyntheticJob(2, ((SyntheticSection("s", exchanges),),))))
     assert result.table["transfer_is_bound"].all()
-    assert any("broadcast (25.0% of its exposed communication)" in finding for finding in result.findings)
+    assert note("rooted_collectives", section="s", ops=["broadcast"], share=0.25) in result.caveats
 
 
 def test_no_clock_no_late_start():
@@ -118,7 +122,7 @@ def test_no_clock_no_late_start():
     )
     result = decompose(trace)
     assert result.table["wait_late_start_s"].isna().all()
-    assert any("cannot be aligned" in finding for finding in result.findings)
+    assert note("no_common_clock") in result.caveats
     assert result.table["wait_s"].notna().all()
 
 

@@ -89,7 +89,7 @@ def test_a_run_against_itself_differs_in_nothing():
 
 def test_without_a_change_an_alarm_is_as_rare_as_stated(monkeypatch):
     """300 comparisons of four unchanged runs each, 80 tests a comparison: about LEVEL of them may raise an alarm."""
-    monkeypatch.setattr(comparing.spread, "RESAMPLES", 2)  # verdicts do not use the intervals
+    monkeypatch.setattr(comparing.bootstrap, "RESAMPLES", 2)  # verdicts do not use the intervals
     rng = np.random.default_rng(1)
     alarms = 0
     for _ in range(300):

@@ -8,6 +8,7 @@ from known import MS, job_of, trace_of
 
 from trisect.analysis import pairing
 from trisect.errors import TrisectError
+from trisect.results.notes import note
 from trisect.results.tables import OUTSIDE
 from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 
@@ -92,12 +93,12 @@ def test_what_pairs_in_part_outside_sections_is_left_out():
     assert set(pairing.pair(lost, 3)[1]["iteration"]) == {3, 5}
 
 
-def test_iterations_are_cut_back_to_the_shared_ones_and_said():
+def test_iterations_that_some_ranks_lack_are_dropped_and_said():
     trace = trace_of(JOB)
     more = (trace.sections["rank"] == 1) | (trace.sections["iteration"] > 3)
-    shared, findings = pairing.share_iterations(replace(trace, sections=trace.sections[more]))
+    shared, notes = pairing.share_iterations(replace(trace, sections=trace.sections[more]))
     assert set(shared.sections["iteration"]) == set(shared.collectives["iteration"]) == {4, 5}
-    assert findings == ["Rank 1 also has iteration 3, which not all ranks have: cut back to iterations 4, 5."]
+    assert notes == [note("iterations_dropped", rank=1, extra=[3], kept=[4, 5])]
 
 
 def test_nothing_in_common_is_refused():

@@ -1,5 +1,6 @@
 """Every mistake in a configuration is one line that names file and key, and the nearest valid word."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from trisect.config.loading import load, load_machine, load_study
+from trisect.config.machine import Machine, Slurm
 from trisect.config.plan import Sweep
 from trisect.config.schemas import schemas
 from trisect.errors import TrisectError
@@ -58,10 +60,13 @@ def test_published_sizes_are_those_of_the_study() -> None:
     ("overrides", "words"),
     [
         ({"gpu": [1]}, ["config/config.yaml", "unknown key 'gpu'", "did you mean 'gpus'?"]),
+        ({"predict": {"zzz": 1}}, ["unknown key 'predict.zzz'; there is fit"]),
+        ({"iterations": {"zzz": 1}}, ["unknown key 'iterations.zzz'; there are measured, unprofiled, warmup"]),
+        ({"results": 2026}, ['results: 2026 is no text in YAML; put it in quotes: results: "2026"']),
         ({"iterations": {"mesured": 3}}, ["unknown key 'iterations.mesured'", "did you mean 'measured'?"]),
         ({"gpus": [0]}, ["gpus.0", "greater than or equal to 1", "got 0"]),
         ({"gpus": [-2]}, ["gpus.0", "greater than or equal to 1", "got -2"]),
-        ({"gpus": [2, 1, 2]}, ["gpus", "2 stands there twice"]),
+        ({"gpus": [2, 1, 2]}, ["gpus", "2 is there twice"]),
         ({"gpus": [1.5]}, ["gpus.0", "valid integer", "got 1.5"]),
         ({"gpus": ["four"]}, ["gpus.0", "valid integer", "got four"]),
         ({"gpus": []}, ["gpus", "at least 1 item"]),
@@ -99,10 +104,11 @@ def test_mistakes_in_an_experiment(tmp_path: Path, change: dict[str, object] | s
     assert all(word in str(raised.value) for word in words), str(raised.value)
 
 
-def test_an_experiment_is_not_named_like_a_folder_of_the_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize("taken", ["figures", "probe", "study"])
+def test_an_experiment_is_not_named_like_a_folder_of_the_results(tmp_path: Path, taken: str) -> None:
     folder = config_with_experiment(tmp_path, {})
-    (folder / "experiments/mine.yaml").rename(folder / "experiments/probe.yaml")
-    with pytest.raises(TrisectError, match=r"config/experiments/probe\.yaml: results/probe/ holds something else"):
+    (folder / "experiments/mine.yaml").rename(folder / f"experiments/{taken}.yaml")
+    with pytest.raises(TrisectError, match=rf"config/experiments/{taken}\.yaml: results/{taken}/ holds something else"):
         load(SETTINGS, folder)
 
 
@@ -132,6 +138,28 @@ def test_a_run_is_not_repeated_for_what_it_does_not_depend_on(tmp_path: Path) ->
     assert load({**SETTINGS, "experiments": ["mine"], "seed": 1}, folder).run("mine", 2).payload() != before
 
 
+@pytest.mark.parametrize(
+    ("overrides", "runs", "probes"),
+    [
+        (
+            {},
+            "ef054b3aeb7666f7d2bd43697af5fb613e927583461bd0b010c3e200d3a82b89",
+            "ccd232af9d54635e5e844967df2a74df0cdcfb2f8898d62b9425f36d9c74f13a",
+        ),
+        (
+            {"machine": "v100", "size": "published", "gpus": [1, 2, 4, 8, 16, 32, 64]},
+            "c476c7cb90f89b501932dacc395deb57a5109a2458ce20daf8e8d6286dab4080",
+            "ee2401e2259a524b98379fec8219428fa809c642bd661c615dc4ab0fc61b075d",
+        ),
+    ],
+)
+def test_a_new_version_measures_nothing_again(overrides: dict[str, object], runs: str, probes: str) -> None:
+    """The payloads, by which Snakemake decides, are those of version 0.1; change a hash only to measure anew."""
+    sweep = shipped(**overrides)
+    for launched, sha256 in ((sweep.runs(), runs), (sweep.probes(), probes)):
+        assert hashlib.sha256("\n".join(one.payload() for one in launched).encode()).hexdigest() == sha256
+
+
 def test_a_single_count_outside_the_sweep_can_be_run_but_not_an_impossible_one() -> None:
     sweep = shipped(gpus=[1, 2])
     assert sweep.run("inference_2d", 8).gpus == 8
@@ -145,6 +173,17 @@ def test_a_single_count_outside_the_sweep_can_be_run_but_not_an_impossible_one()
 def test_bounds_of_whole_pieces() -> None:
     run = shipped().run("inference_2d", 16)
     assert run.bounds() == {"tiles": 36 / (16 * 3), "operators": 0.5}
+
+
+def test_the_template_of_a_cluster_is_complete_and_of_no_site() -> None:
+    """Every key is there with a comment, except what would carry another machine's rates into predictions."""
+    machine = load_machine("slurm", CONFIG)
+    assert (machine.links, machine.compute_jitter, machine.slurm.modules) == (None, 0, [])
+    lines = [line for line in (CONFIG / "machines/slurm.yaml").read_text().splitlines() if not line.startswith("#")]
+    assert [line for line in lines if " # " not in line] == []
+    keys = {line.split(":")[0] for line in lines}
+    assert keys >= set(Machine.model_fields) - {"links", "compute_jitter", "probe"}
+    assert keys >= {f"  {name}" for name in Slurm.model_fields}
 
 
 @pytest.mark.parametrize("name", sorted(schemas()))
@@ -172,6 +211,35 @@ def test_every_key_is_described(name: str) -> None:
         ("machines/v100.yaml", "    ring: 10.5", "", ["v100.yaml", "links", "no rate for 'ring'"]),
         ("machines/v100.yaml", "step_us: 12", "step_us: -1", ["links.step_us", "greater than or equal to 0 (got -1)"]),
         ("machines/v100.yaml", "    tree: 17", "", ["v100.yaml", "links", "no rate for 'tree'"]),
+        (
+            "machines/v100.yaml",
+            'OMP_NUM_THREADS: "10"',
+            "OMP_NUM_THREADS: 10",
+            ['v100.yaml: environment.OMP_NUM_THREADS: 10 is no text in YAML; put it in quotes: OMP_NUM_THREADS: "10"'],
+        ),
+        ("machines/v100.yaml", "  hint: nomultithread", "  hint: null", ["slurm.extra.hint"]),
+        (
+            "machines/v100.yaml",
+            'OMP_NUM_THREADS: "10"',
+            "A: true",
+            ['true is no text in YAML; put it in quotes: A: "true"'],
+        ),
+        ("machines/v100.yaml", "[pytorch-gpu/py3/2.8.0]", "[2.8]", ["slurm.modules.0: 2.8", 'put it in quotes: "2.8"']),
+        (
+            "machines/v100.yaml",
+            "  partition:",
+            "  partitio:",
+            ["unknown key 'slurm.partitio'; did you mean 'partition'?"],
+        ),
+        ("machines/v100.yaml", "  step_us:", "  nodes:", ["unknown key 'links.nodes'; did you mean 'tree_nodes'?"]),
+        ("machines/v100.yaml", "  step_us:", "  qos:", ["'links.qos'; there are network_gb_per_s, pair_gb_per_s"]),
+        ("study.yaml", "        tiles_s: 172", "        tils_s: 172", ["denoiser.tils_s'; did you mean 'tiles_s'?"]),
+        (
+            "study.yaml",
+            "        tiles_s: 172",
+            "        zzz: 172",
+            ["there are image_all_reduces, operators_s, other_all"],
+        ),
         ("study.yaml", "tiles_s: 172", "tile_s: 172", ["config/study.yaml", "did you mean 'tiles_s'?"]),
         ("study.yaml", "  inference_3d:", "  inference_4d:", ["config/study.yaml", "did you mean 'inference_3d'?"]),
     ],

@@ -86,7 +86,7 @@ def test_sizes_double_as_far_as_they_go(tmp_path: Path, largest: int, sizes: lis
     [
         ("laptop", {"algorithms": ["ring"]}, "probe.algorithms are orders to NCCL; remove them here, where backend is"),
         ("v100", {"algorithms": ["mesh"]}, "probe.algorithms.0: Input should be 'ring' or 'tree' (got mesh)"),
-        ("v100", {"algorithms": ["ring", "ring"]}, "probe.algorithms: 'ring' stands there twice; name each once"),
+        ("v100", {"algorithms": ["ring", "ring"]}, "probe.algorithms: 'ring' is there twice; name each once"),
         ("laptop", {"largest_bytes": 1024}, "probe: 1024 to 1024 bytes are fewer than 3 sizes, too few for latency"),
         ("laptop", {"smallest_bytes": 1023}, "probe.smallest_bytes: Input should be a multiple of 4 (got 1023)"),
         ("laptop", {"repetitions": 4}, "probe.repetitions: Input should be greater than or equal to 5 (got 4)"),

@@ -34,7 +34,7 @@ def outcome(rank: int, status: Status, error: str | None = None, code: int | Non
     )
 
 
-def verdict(
+def diagnosis_of(
     *outcomes: Outcome, slurm: SlurmState | None = None, free_bytes: int = 1 << 40, **more: object
 ) -> Diagnosis:
     known = {o.rank: o for o in outcomes}
@@ -55,12 +55,12 @@ def test_the_cause_comes_before_those_that_suffered(
 ) -> None:
     """Also where a peer's clock says that it failed earlier."""
     suffering = [outcome(rank, "raised", peers, 1, at=1.5) for rank in (0, 1, 3)]
-    found = verdict(*suffering, outcome(2, status, error, code, at=2.0))
+    found = diagnosis_of(*suffering, outcome(2, status, error, code, at=2.0))
     assert (found.sentence, found.rank) == (said, 2)
 
 
 def test_of_two_causes_the_first() -> None:
-    found = verdict(
+    found = diagnosis_of(
         outcome(0, "raised", "ValueError: b", at=3.0),
         outcome(1, "raised", "ValueError: a", at=2.0),
         outcome(2, "stopped"),
@@ -71,20 +71,18 @@ def test_of_two_causes_the_first() -> None:
 
 def test_a_hang() -> None:
     late = [outcome(rank, "raised", GLOO_LATE, 1) for rank in (3, 0, 2)]
-    found = verdict(*late, outcome(1, "stopped"))
-    assert found.sentence == (
-        "rank 1 on node1 did not join a collective within 300 s, for which ranks 0, 2 and 3 waited"
-    )
+    found = diagnosis_of(*late, outcome(1, "stopped"))
+    assert found.sentence == ("rank 1 on node1 did not join a collective within 300 s, for which ranks 0, 2, 3 waited")
     assert found.rank == 1
     assert "collective_timeout_s" in found.advice
 
 
 def test_all_time_out() -> None:
-    assert verdict(*[outcome(rank, "raised", GLOO_LATE, 1, at=2.0 + rank) for rank in range(4)]).rank == 0
+    assert diagnosis_of(*[outcome(rank, "raised", GLOO_LATE, 1, at=2.0 + rank) for rank in range(4)]).rank == 0
 
 
 def test_a_rank_that_went_with_its_supervisor() -> None:
-    found = verdict(outcome(0, "stopped"), outcome(1, "stopped"), outcome(2, "running"), outcome(3, "stopped"))
+    found = diagnosis_of(outcome(0, "stopped"), outcome(1, "stopped"), outcome(2, "running"), outcome(3, "stopped"))
     assert found.sentence == "rank 2 on node2 was killed together with its supervisor"
 
 
@@ -105,7 +103,7 @@ def test_a_rank_that_went_with_its_supervisor() -> None:
 def test_what_slurm_did(state: SlurmState, said: str, advice: str) -> None:
     """It explains why ranks ended, whatever they say themselves."""
     ranks = [outcome(0, "running"), *(outcome(rank, "raised", GLOO_CLOSED, 1) for rank in (1, 2, 3))]
-    found = verdict(*ranks, slurm=state)
+    found = diagnosis_of(*ranks, slurm=state)
     assert said in found.sentence
     assert "17" in found.sentence
     assert advice in found.advice
@@ -113,36 +111,36 @@ def test_what_slurm_did(state: SlurmState, said: str, advice: str) -> None:
 
 def test_failed_says_nothing_that_ranks_do_not_say_better() -> None:
     ranks = [outcome(0, "raised", "ValueError: bad"), *(outcome(rank, "stopped") for rank in (1, 2, 3))]
-    assert verdict(*ranks, slurm=SlurmState("FAILED")).sentence == "rank 0 on node1 raised ValueError: bad"
+    assert diagnosis_of(*ranks, slurm=SlurmState("FAILED")).sentence == "rank 0 on node1 raised ValueError: bad"
 
 
 def test_a_job_that_vanished_is_no_success() -> None:
-    found = verdict(*(outcome(rank, "ok") for rank in range(3)), slurm=SlurmState("UNKNOWN"))
+    found = diagnosis_of(*(outcome(rank, "ok") for rank in range(3)), slurm=SlurmState("UNKNOWN"))
     assert found.sentence == "SLURM job 17 is in neither the queue nor accounting, and rank 3 left no result"
 
 
 def test_completed_without_results_is_no_success() -> None:
-    found = verdict(slurm=SlurmState("COMPLETED"))
+    found = diagnosis_of(slurm=SlurmState("COMPLETED"))
     assert found.sentence == "SLURM job 17 ended as COMPLETED, and ranks 0 to 3 left no result"
     assert found.rank is None
 
 
 def test_a_rank_that_was_asked_to_end_is_not_the_cause() -> None:
     asked = [outcome(rank, "killed", code=15, at=1.5) for rank in (0, 1)]
-    assert verdict(*asked, outcome(2, "exited", code=3), outcome(3, "stopped")).rank == 2
-    found = verdict(*asked, outcome(2, "running"), outcome(3, "stopped"))
+    assert diagnosis_of(*asked, outcome(2, "exited", code=3), outcome(3, "stopped")).rank == 2
+    found = diagnosis_of(*asked, outcome(2, "running"), outcome(3, "stopped"))
     assert found.sentence == "rank 2 on node2 was killed together with its supervisor"
-    assert verdict(*asked).sentence == "rank 0 on node1 was killed by signal 15"
+    assert diagnosis_of(*asked).sentence == "rank 0 on node1 was killed by signal 15"
 
 
 @pytest.mark.parametrize("error", ["OSError: [Errno 28] No space left on device", "OSError: Disk quota exceeded: 'x'"])
 def test_a_full_disk_that_a_rank_met(error: str) -> None:
-    found = verdict(outcome(1, "raised", error), slurm=SlurmState("FAILED"))
+    found = diagnosis_of(outcome(1, "raised", error), slurm=SlurmState("FAILED"))
     assert found.sentence == f"rank 1 on node1 could not write ({error}): the disk that holds the results is full"
 
 
 def test_a_full_disk_on_which_nobody_could_say_anything() -> None:
-    found = verdict(slurm=SlurmState("FAILED"), free_bytes=0)
+    found = diagnosis_of(slurm=SlurmState("FAILED"), free_bytes=0)
     assert found.sentence == "the disk that holds the results is full"
 
 

@@ -89,7 +89,7 @@ def test_places_as_intended() -> None:
     assert PLACE.mistake(8) is None
     assert place(world_size=4).mistake(8) == "world size is 4, intended 8"
     torn = place(rank=2, node=1, local_rank=0).mistake(8)
-    assert torn == "rank 2 stands on node 1 as local rank 0, intended node 0 as local rank 2"
+    assert torn == "rank 2 runs on node 1 as local rank 0, intended node 0 as local rank 2"
 
 
 def test_the_device_of_a_rank() -> None:

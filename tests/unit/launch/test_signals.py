@@ -10,20 +10,20 @@ from trisect.launch.signals import SignalWaiter
 
 
 def test_a_signal_ends_the_wait_and_is_told() -> None:
-    with SignalWaiter([signal.SIGTERM, signal.SIGHUP]) as bell:
+    with SignalWaiter([signal.SIGTERM, signal.SIGHUP]) as waiter:
         os.kill(os.getpid(), signal.SIGTERM)
         begin = time.monotonic()
-        assert bell.wait(10) == {signal.SIGTERM}
+        assert waiter.wait(10) == {signal.SIGTERM}
         assert time.monotonic() - begin < 5
-        assert bell.wait(0.01) == set()
+        assert waiter.wait(0.01) == set()
 
 
 def test_a_signal_that_was_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with SignalWaiter([signal.SIGHUP]) as bell:
+        with SignalWaiter([signal.SIGHUP]) as waiter:
             os.kill(os.getpid(), signal.SIGHUP)
-            assert bell.wait(0.05) == set()
+            assert waiter.wait(0.05) == set()
     finally:
         signal.signal(signal.SIGHUP, before)
 

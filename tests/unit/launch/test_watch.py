@@ -112,7 +112,7 @@ def test_results_that_come_late_over_a_shared_disk(played: Played) -> None:
 
 def test_results_that_never_come(played: Played) -> None:
     played.states(RUNNING, SlurmState("COMPLETED", restarts=0))
-    with pytest.raises(TrisectError, match=r"ended as COMPLETED, and ranks 0 and 1 left no result"):
+    with pytest.raises(TrisectError, match=r"ended as COMPLETED, and ranks 0, 1 left no result"):
         played.follow()
     assert played.clock.now - 1000 > watch.FILES_S
 

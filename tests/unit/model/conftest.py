@@ -1,13 +1,10 @@
 """The shipped machine and study."""
 
-from pathlib import Path
-
 import pytest
+from modelled import CONFIG
 
 from trisect.config.loading import load_experiments, load_machine, load_study
 from trisect.model.predict import Problem, problem
-
-CONFIG = Path(__file__).parents[3] / "config"
 
 
 @pytest.fixture(scope="session", name="v100")

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from modelled import ALL_REDUCE_COST, LINE, WORK, every_host_one, measured, without_work
 
-from trisect.config.study import Work
+from trisect.config.study_settings import Work
 from trisect.errors import TrisectError
 from trisect.model.allreduce_cost import of_lines, of_links
 from trisect.model.fit import counts_to_fit, fit
 from trisect.model.predict import Model, Problem, predict
 from trisect.model.validate import beside
+from trisect.results.notes import note
 from trisect.results.tables import MODELLED_TIMES, PREDICTED_QUANTITIES, PREDICTION
 
 KNOWN = Problem("known", tiles=36, operators=8, unrolled=1, image_bytes=8_000_000, least_gpus=1, sections=WORK)
@@ -65,8 +66,7 @@ def test_what_even_shares_at_one_count_cannot_tell_is_divided_and_said():
     work = fitted.model.problem.sections["denoiser"]
     assert work.tiles_s == pytest.approx(3.6 + 4 * 0.02, rel=1e-5)
     assert work.repeated_s == 0
-    said = "denoiser: these counts cannot tell work that every rank repeats from tiles; taken as tiles."
-    assert said in fitted.notes
+    assert note("fit_cannot_tell", section="denoiser", kind="repeated", taken="tiles") in fitted.notes
 
 
 def test_uneven_shares_at_one_count_tell_them_apart():
@@ -82,14 +82,14 @@ def test_two_ranks_of_one_count_tell_nothing_apart():
 
 
 def test_ranks_that_differ_by_chance_do_not_look_like_repeated_work():
-    """Of 7 tiles one of 4 hosts has less; each host is off by a fixed 10 %, which hides what that says."""
+    """Of 7 tiles one of 4 hosts has less; each host is 10 % faster or slower, which hides what that says."""
     uneven = replace(KNOWN, tiles=7)
     run = measured(model(uneven), 4)
     speed = run.ranks["rank"].map({0: 0.9, 1: 1.1, 2: 0.9, 3: 1.4})
     run = replace(run, ranks=run.ranks.assign(compute_s=run.ranks["compute_s"] * speed))
     fitted = fit(without_work(uneven), [run], every_host_one)
     assert fitted.model.problem.sections["denoiser"].repeated_s == 0
-    assert any("cannot tell work that every rank repeats from tiles" in note for note in fitted.notes)
+    assert note("fit_cannot_tell", section="denoiser", kind="repeated", taken="tiles") in fitted.notes
 
 
 TRAINING = replace(
@@ -108,7 +108,7 @@ def test_training_has_both_kinds_and_pieces_dealt_alike_count_as_tiles():
     outline = without_work(TRAINING)
     alike = fit(outline, [measured(model(TRAINING), n) for n in (2, 4)], every_host_one)
     assert alike.model.problem.sections["forward"].tiles_s == pytest.approx(9, rel=1e-5)
-    assert "forward: these counts cannot tell operators from tiles; taken as tiles." in alike.notes
+    assert note("fit_cannot_tell", section="forward", kind="operators", taken="tiles") in alike.notes
     apart = fit(outline, [measured(model(TRAINING), n) for n in (4, 8)], every_host_one)
     forward = apart.model.problem.sections["forward"]
     assert (forward.tiles_s, forward.operators_s) == pytest.approx((8, 1), rel=1e-5)
@@ -160,10 +160,10 @@ def test_what_all_ranks_share_in_an_iteration_is_no_jitter():
 def test_one_iteration_has_no_jitter_and_says_so():
     fitted = fit(UNKNOWN, [measured(model(jitter=0.1), 4, iterations=1)], every_host_one)
     assert fitted.model.jitter == {"gradient": 0.0, "denoiser": 0.0}
-    assert any("says nothing about jitter" in note for note in fitted.notes)
+    assert note("no_jitter") in fitted.notes
 
 
-def test_given_paces_are_kept():
+def test_a_given_cost_of_all_reduces_is_kept():
     fitted = fit(UNKNOWN, [measured(model(), 1)], every_host_one, all_reduce=ALL_REDUCE_COST)
     assert fitted.lines == ()
     assert fitted.model.all_reduce is ALL_REDUCE_COST
@@ -171,9 +171,11 @@ def test_given_paces_are_kept():
 
 def test_messages_that_no_run_shows_are_said():
     run = measured(model(), 1)
-    fitted = fit(UNKNOWN, [replace(run, collectives=run.collectives.iloc[:0])], every_host_one, all_reduce=ALL_REDUCE_COST)
+    fitted = fit(
+        UNKNOWN, [replace(run, collectives=run.collectives.iloc[:0])], every_host_one, all_reduce=ALL_REDUCE_COST
+    )
     assert fitted.model.problem.sections["gradient"].image_all_reduces == 1
-    assert any(note.startswith("No message of known size was measured") for note in fitted.notes)
+    assert note("no_messages") in fitted.notes
 
 
 def test_the_algorithm_of_the_log_is_read_and_kept():
@@ -183,7 +185,7 @@ def test_the_algorithm_of_the_log_is_read_and_kept():
     assert (line.algorithm, line.gb_per_s) == ("tree", pytest.approx(0.5, rel=1e-4))
 
 
-def test_nothing_transferred_and_no_paces_is_refused():
+def test_nothing_transferred_and_no_cost_given_is_refused():
     with pytest.raises(TrisectError, match="nothing of known size is transferred at 1 GPU,"):
         fit(UNKNOWN, [measured(model(), 1)], every_host_one)
 
@@ -212,12 +214,12 @@ def test_counts_that_are_fitted(shared, asked, chosen):
 
 
 def test_a_count_that_was_not_measured():
-    with pytest.raises(TrisectError, match=re.escape("predict.fit: 8 is not measured; there are 1, 2, or add it to")):
+    with pytest.raises(TrisectError, match=re.escape("predict.fit: 8 is not measured; fit 1 and 2, or add it to")):
         counts_to_fit({1: False, 2: False}, [2, 8])
 
 
 def test_study_fitted_at_4_and_8_predicts_64(problems, v100):
-    """Chance is all that is off with the machine's links. Without: 8 GPUs take a tree, 64 a ring of another rate."""
+    """With the machine's links, jitter is the only error. Without: 8 GPUs take a tree, 64 a ring of another rate."""
     jitter = v100.compute_jitter
     known = Model(problems["inference_2d"], of_links(v100.links, 4), {"gradient": jitter, "denoiser": jitter})
     logs = {4: "ring", 8: "tree", 16: "ring", 64: "ring"}

@@ -1,18 +1,20 @@
 """The study that the model regenerates, through trace files and back, against every number that was published."""
 
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from modelled import CONFIG
 
 from trisect.model.allreduce_cost import of_links
 from trisect.model.predict import of_machine, predict
 from trisect.network.byte_rules import bytes_sent
 from trisect.pipeline.rates import rates_in_words
 from trisect.pipeline.study import write_study
+from trisect.results.tables import RATES, SCALING, read_table
 
-REPOSITORY = Path(__file__).parents[3]
 PUBLISHED = yaml.safe_load(Path(__file__).with_name("published_v100.yaml").read_text())
 TOLERANCES = PUBLISHED.pop("tolerances")
 NUMBERS = [
@@ -27,13 +29,13 @@ COUNTS = [1, 2, 4, 8, 16, 32, 64]
 @pytest.fixture(scope="module", name="out")
 def _out(tmp_path_factory):
     out = tmp_path_factory.mktemp("study")
-    write_study(REPOSITORY / "config", out, REPOSITORY / "workflow" / "report")
+    write_study(CONFIG, out)
     return out
 
 
 @pytest.fixture(scope="module", name="scaling")
 def _scaling(out):
-    return pd.concat([pd.read_csv(out / name / "scaling.csv") for name in PUBLISHED], ignore_index=True)
+    return pd.concat([read_table(out / name / "scaling.csv", SCALING) for name in PUBLISHED], ignore_index=True)
 
 
 def row(scaling, experiment, section, gpus):
@@ -83,8 +85,10 @@ def test_every_published_number(pair, scaling, v100):
     experiment, number = pair
     found = derived(scaling, v100, experiment, number)
     tolerance = TOLERANCES.get(number["what"], TOLERANCES["others"])
-    met = meets(found, number["value"], tolerance)
-    assert met != ("missed" in number), f"published {number['value']}, modelled {found:.4g}"
+    met, said = meets(found, number["value"], tolerance), f"published {number['value']}, modelled {found:.4g}"
+    assert met or "missed" in number, said
+    if met and "missed" in number:
+        warnings.warn(f"{named(pair)} is met now: {said}; remove its `missed`", stacklevel=1)
 
 
 def constants(study, v100):
@@ -108,7 +112,7 @@ def test_fewer_free_constants_than_numbers(study, v100):
     print(f"{len(NUMBERS)} published numbers, of which {len(held)} gave no constant; of those {missed} are missed")
     assert len(free) == 19
     assert len(held) > 2 * len(free)
-    assert missed == 5
+    assert missed <= 5
 
 
 def test_wait_of_two_gpus_over_many_draws(problems, v100):
@@ -156,17 +160,19 @@ def test_transfer_is_flat_from_16_gpus(scaling, experiment):
 
 def test_implied_rates_of_the_study_are_those_it_was_made_with(out, v100):
     """Through traces, NCCL logs and back; and one rate, fitted at 16 GPUs, predicts the ring at 32 and 64."""
-    head, *lines = (line.split() for line in rates_in_words(out / "inference_2d", v100))
-    table = {row["gpus"]: row for row in (dict(zip(head, line, strict=False)) for line in lines)}  # denoiser comes last
-    for gpus, how, gb_per_s in [("8", "tree", 17), ("16", "ring", 10.5), ("64", "ring", 10.5)]:
-        assert table[gpus]["algorithm"] == how
-        assert float(table[gpus]["gb_per_s"]) == pytest.approx(gb_per_s, rel=0.02)  # latency of the steps is in it
-    assert float(table["64"]["off"].rstrip("%")) == pytest.approx(0.6, abs=0.2)
+    table = read_table(out / "inference_2d" / "rates.csv", RATES).set_index(["section", "gpus"]).loc["denoiser"]
+    for gpus, how, gb_per_s in [(8, "tree", 17), (16, "ring", 10.5), (64, "ring", 10.5)]:
+        assert table["algorithm"][gpus] == how
+        assert table["gb_per_s"][gpus] == pytest.approx(gb_per_s, rel=0.02)  # latency of the steps is in it
+    assert table["off"][64] == pytest.approx(0.006, abs=0.002)
+    assert any(
+        line.startswith("denoiser: 10.5 GB/s between nodes") for line in rates_in_words(out / "inference_2d", v100)
+    )
 
 
 def test_published_rates_come_back_in_the_study_s_own_table_and_report(out):
     """40 GB/s in a pair, 119 between 4, 17 by a tree and 10.5 by a ring between nodes."""
-    table = pd.read_csv(out / "inference_2d" / "rates.csv").set_index(["section", "gpus"]).loc["denoiser"]
+    table = read_table(out / "inference_2d" / "rates.csv", RATES).set_index(["section", "gpus"]).loc["denoiser"]
     assert table["gb_per_s"][[2, 4, 8, 16]].to_numpy() == pytest.approx([40, 119, 17, 10.5], rel=0.005)
     assert table["machine_gb_per_s"][[2, 8, 16]].tolist() == [40, 17, 10.5]
     html = (out / "report.html").read_text()

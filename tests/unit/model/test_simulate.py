@@ -1,18 +1,16 @@
 """A simulated run, decomposed, gives the model's own times; and bad input to `trisect study` leaves nothing."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from known import trace_of
+from modelled import CONFIG
 
 from trisect import cli
 from trisect.analysis.decomposition import decompose
 from trisect.model.predict import of_machine, predict
 from trisect.model.simulate import job
 from trisect.results.tables import MODELLED_TIMES
-
-CONFIG = Path(__file__).parents[3] / "config"
 
 
 @pytest.mark.parametrize("gpus", [1, 4, 8, 12])

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trisect.errors import TrisectError
-from trisect.network.latency_bandwidth import Fit, fit, fits
+from trisect.network.latency_bandwidth import Fit, NoFitError, fit, fits
 from trisect.network.nccl_log import read_tuning
+from trisect.results.notes import note
 from trisect.results.tables import ALL_REDUCE, FITS, as_table
 
 SIZES = 1024.0 * 2 ** np.arange(21)  # 1 KB to 1 GB
@@ -49,8 +49,8 @@ def test_intervals_are_ordered_and_positive(alpha_us, gb_per_s, noise, seed):
 def test_a_95_percent_interval_holds_the_truth_95_times_in_100(sizes, noise):
     draws = 400
     held = sum(holds(fit(sizes, times(3e-5, 8, sizes, noise, seed)), 3e-5, 8) for seed in range(draws)) / draws
-    off = 4 * np.sqrt(0.95 * 0.05 / draws)  # a right interval fails this once in 8,000 times
-    assert np.abs(held - 0.95).max() < off, held
+    chance = 4 * np.sqrt(0.95 * 0.05 / draws)  # a right interval fails this once in 8,000 times
+    assert np.abs(held - 0.95).max() < chance, held
 
 
 def test_one_time_that_is_off_is_the_residual():
@@ -62,22 +62,23 @@ def test_one_time_that_is_off_is_the_residual():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "words"),
+    ("sizes", "why"),
     [
-        (SIZES[:1], "1 size is too few, 3 are needed"),
-        (SIZES[[0, 20]], "2 sizes are too few"),
-        (np.repeat(SIZES[:2], 5), "2 sizes are too few"),
-        (SIZES[:3], "too small to show a rate; raise probe.largest_bytes"),  # 4 KB at 10 GB/s: 0.4 us of 100
-        (SIZES[-4:], "too large to show a latency; lower probe.smallest_bytes"),  # 128 MB: 13 ms and 0.1
+        (SIZES[:1], note("too_few_sizes", sizes=1, needed=3)),
+        (SIZES[[0, 20]], note("too_few_sizes", sizes=2, needed=3)),
+        (np.repeat(SIZES[:2], 5), note("too_few_sizes", sizes=2, needed=3)),
+        (SIZES[:3], note("no_rate")),  # 4 KB at 10 GB/s: 0.4 us of 100
+        (SIZES[-4:], note("no_latency")),  # 128 MB: 13 ms and 0.1
     ],
 )
-def test_what_does_not_carry_a_fit_is_refused(sizes, words):
-    with pytest.raises(TrisectError, match=words):
+def test_what_does_not_carry_a_fit_is_refused(sizes, why):
+    with pytest.raises(NoFitError) as refused:
         fit(sizes, times(1e-4, 10, sizes))
+    assert refused.value.why == why
 
 
 def probe(gpus, nodes, seconds, backend="nccl", algorithm="chosen", sizes=SIZES):
-    """tables.ALL_REDUCE with these median times; those back to back are half of them and must not matter."""
+    """tables.ALL_REDUCE with these median times; those streamed are half of them and must not matter."""
     rows = [
         dict.fromkeys(ALL_REDUCE, 0)
         | {"gpus": gpus, "nodes": nodes, "backend": backend, "algorithm": algorithm, "cadence": cadence}
@@ -122,15 +123,17 @@ def test_each_protocol_has_a_line_of_its_own():
     assert refused == []
 
 
-def test_a_protocol_of_two_sizes_is_refused_and_the_others_stand():
+def test_a_protocol_of_two_sizes_is_refused_and_the_others_are_fitted():
     log = LOG + "".join(line(size, "RING", "LL" if size < 3000 else "SIMPLE") for size in SIZES)
     found, refused = fits(probe(8, 2, times(5e-5, 11)), read_tuning(log)[0], "2.21.5")
     assert list(found["protocol"]) == ["simple"]
-    assert refused == ["8 GPUs, chosen, ring ll: no fit: 2 sizes are too few, 3 are needed"]
+    about = {"gpus": 8, "algorithm": "chosen", "ran": "ring", "protocol": "ll"}
+    why = note("too_few_sizes", sizes=2, needed=3)
+    assert refused == [note("no_fit", **about, why=why.model_dump())]
 
 
 @pytest.mark.parametrize("tuning", [None, read_tuning(LOG)[0]])
-def test_without_a_log_both_readings_stand(tuning):
+def test_without_a_log_both_algorithms_are_assumed(tuning):
     found, _ = fits(probe(8, 2, times(5e-5, 11, SIZES * 7 / 4)), tuning, "2.21.5")
     assert set(found["ran"]) == set(found["protocol"]) == {"unknown"}
     rates = found.set_index("reading")["gb_per_s"].to_dict()
@@ -138,7 +141,7 @@ def test_without_a_log_both_readings_stand(tuning):
     assert found["crossover_bytes"].tolist() == pytest.approx([5e-5 * 11e9 * 4 / 7] * 2, rel=1e-3)
 
 
-def test_an_algorithm_without_a_byte_rule_has_both_readings_under_its_name():
+def test_an_algorithm_without_a_byte_rule_has_both_assumed_under_its_name():
     log = LOG + "".join(line(size, "NVLS", "SIMPLE") for size in SIZES)
     found, _ = fits(probe(8, 2, times(5e-5, 11)), read_tuning(log)[0], "2.21.5")
     assert found[["ran", "reading"]].to_numpy().tolist() == [["nvls", "ring"], ["nvls", "tree"]]

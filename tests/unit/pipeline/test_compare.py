@@ -52,7 +52,10 @@ def test_worse_is_said_written_and_exits_with_1(sweeps, tmp_path, capsys):
     assert span["difference"] == pytest.approx(2e-3)
     assert span["verdict"] == "worse"
     printed = capsys.readouterr().out
-    assert "20 differences: " in printed
+    (row,) = (line for line in printed.splitlines() if "gradient" in line and " span " in line)
+    assert row.split()[:6] == ["inference_2d", "at", "2", "gradient", "span", "7.18"]
+    assert "2.00 ms" in row and row.endswith("worse")
+    assert f"{sweeps / 'after'} compared with {sweeps / 'before'}: 20 differences: " in printed
     assert "Changed: torch: 2.10 before, 2.14 after." in printed
     assert "Only after: inference_2d at 4." in printed
 
@@ -65,10 +68,19 @@ def test_better_or_the_same_exits_with_0(sweeps, tmp_path, capsys):
     assert set(pd.read_csv(tmp_path / "c.csv")["verdict"]) == {"within noise"}
 
 
-def test_two_run_folders_without_a_record(tmp_path):
-    found = compare_folders(write_run(tmp_path / "a", 6), write_run(tmp_path / "b", 8), ["span_s"])
+def test_two_jobs_without_a_record(tmp_path, capsys):
+    before, after = write_run(tmp_path / "a", 6), write_run(tmp_path / "b", 8)
+    found = compare_folders(before, after, ["span_s"])
     assert list(found.table["difference"]) == pytest.approx([2e-3, 2e-3])
     assert found.only_before == found.only_after == found.changed == []
+    assert run(before, after, "--metric", "span_s", "--out", tmp_path / "c.csv") == 1
+    assert f"{after} compared with {before}: 2 differences: 2 worse." in capsys.readouterr().out
+
+
+def test_two_jobs_of_other_counts(tmp_path):
+    before, after = write_run(tmp_path / "a", 6), write_run(tmp_path / "b", 6, gpus=3)
+    with pytest.raises(TrisectError, match=r"a has a job of 2 ranks, .*/b has a job of 3 ranks: no run in common"):
+        compare_folders(before, after)
 
 
 def test_what_does_not_compare_is_one_line_and_exits_with_2(sweeps, tmp_path, capsys):
@@ -93,7 +105,7 @@ def test_what_does_not_compare_is_one_line_and_exits_with_2(sweeps, tmp_path, ca
 def test_a_damaged_decomposition_is_named(tmp_path):
     folder = write_run(tmp_path / "a", 6)
     (folder / "iterations.parquet").write_bytes(b"no parquet")
-    with pytest.raises(TrisectError, match="its decomposition is damaged"):
+    with pytest.raises(TrisectError, match=r"iterations\.parquet: damaged, .*; make it again: trisect decompose"):
         compare_folders(folder, folder)
 
 

@@ -1,10 +1,9 @@
 """From runs of a known model to prediction.csv and its words; where the rates come from; what is refused."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
-from modelled import ALL_REDUCE_COST, WORK, write_runs
+from filled import filled
+from modelled import ALL_REDUCE_COST, CONFIG, WORK, write_runs
 
 from trisect.config.loading import load
 from trisect.errors import TrisectError
@@ -12,9 +11,8 @@ from trisect.model.allreduce_cost import of_links
 from trisect.model.predict import Model, outline
 from trisect.pipeline.prediction import write_prediction
 from trisect.results.layout import Layout
-from trisect.results.tables import PREDICTION
+from trisect.results.tables import FITS, PREDICTION
 
-CONFIG = Path(__file__).parents[3] / "config"
 JITTER = 0.02
 SETTINGS = {"experiments": ["inference_2d"], "gpus": [1, 2, 4, 8]}
 
@@ -55,7 +53,7 @@ def test_two_smallest_are_fitted_and_the_others_held_out(layout):
     assert "modelled from what was measured at 1 and 2" in words
     assert "Held out at 8, where ranks share cores, which the model does not know: span" in words
     assert "Rates are those that the transfers at the fitted counts imply" in words
-    assert "At 2, bytes, counted as a ring's, go at 0.500 GB/s, after 200 µs a message." in words
+    assert "Fit at 2 ranks: 200 µs latency, 500 MB/s (ring)." in words
     assert "Counts above 36 leave some without a tile" in words
 
 
@@ -83,8 +81,8 @@ def test_counts_that_are_asked_for(layout):
 
 def test_a_probe_gives_the_rates_where_it_ran(layout):
     layout.fits.parent.mkdir()
-    fit = {"gpus": 2, "nodes": 1, "algorithm": "chosen", "ran": "ring", "reading": "ring", "alpha_s": 0, "gb_per_s": 2}
-    pd.DataFrame([fit]).assign(oversubscribed=False).to_csv(layout.fits, index=False)
+    fit = {"gpus": 2, "nodes": 1, "algorithm": "chosen", "ran": "ring", "reading": "ring", "gb_per_s": 2}
+    filled([fit], FITS).to_csv(layout.fits, index=False)
     words = write_prediction(sweep_of(), layout, "inference_2d")
     total = pd.read_csv(layout.prediction("inference_2d")).query("section == 'gradient'").set_index("gpus")
     assert total.loc[8, "transfer_s"] == pytest.approx(2 * 7 / 8 * (4 * 3 * 192 * 192 + 8) / 2e9)
@@ -99,12 +97,12 @@ def test_links_of_the_machine_and_its_jitter_come_first(tmp_path):
     table = pd.read_csv(layout.prediction("inference_2d")).query("section == 'total'").set_index("gpus")
     assert table.loc[64, "role"] == "held out"
     assert table.loc[64, "error_transfer_s"] == pytest.approx(0, abs=1e-6)
-    assert any("Rates are the links in config/machines/v100.yaml" in line for line in words)
+    assert any("Rates and jitter (3.0 %) are those of config/machines/v100.yaml: what a pub" in line for line in words)
     assert any("Counts above 64 are more than this machine has" in line for line in words)
     assert any("at least 50 % up to" in line and line.endswith("GPUs.") for line in words)
 
 
-def test_without_links_the_log_names_the_algorithm_and_crossing_nodes_is_doubted(tmp_path):
+def test_without_links_the_log_names_the_algorithm_and_crossing_nodes_is_a_caveat(tmp_path):
     cluster = sweep_of(machine="v100", size="published", gpus=[2, 4, 8])
     all_reduce = of_links(cluster.machine.links, 4)
     cluster = cluster.model_copy(update={"machine": cluster.machine.model_copy(update={"links": None})})
@@ -115,12 +113,12 @@ def test_without_links_the_log_names_the_algorithm_and_crossing_nodes_is_doubted
     across = sweep_of(machine="v100", size="published", gpus=[2, 4, 8], predict={"fit": [8]})
     across = across.model_copy(update={"machine": cluster.machine})
     words = write_prediction(across, layout, "inference_2d")
-    assert any("At 8, bytes, counted as a tree's, go at 17.0 GB/s" in line for line in words)
+    assert any("Fit at 8 GPUs: " in line and line.endswith("17.0 GB/s (tree).") for line in words)
     assert not any("No fitted count spans nodes" in line or "No NCCL log" in line for line in words)
     for log in layout.run("inference_2d", 8).nccl.iterdir():
         log.unlink()
     words = write_prediction(across, layout, "inference_2d")
-    assert any("No NCCL log says which algorithm ran at 8: read as a ring." in line for line in words)
+    assert any("No NCCL log says which algorithm ran at 8: a ring is assumed." in line for line in words)
 
 
 def refused(sweep, layout):
@@ -133,7 +131,7 @@ def refused(sweep, layout):
 
 
 def test_an_experiment_without_measurement(tmp_path):
-    assert "gpus-1/decomposition.csv: no such file; measure 1 before" in refused(sweep_of(), Layout(tmp_path))
+    assert "gpus-1/decomposition.csv: no such file; make it: snakemake" in refused(sweep_of(), Layout(tmp_path))
 
 
 def test_one_gpu_alone(layout):
@@ -142,12 +140,20 @@ def test_one_gpu_alone(layout):
 
 def test_a_run_of_another_count(layout):
     layout.run("inference_2d", 2).decomposition.write_text(layout.run("inference_2d", 4).decomposition.read_text())
-    assert "gpus-2/decomposition.csv: is not of 2 GPUs; run it again" in refused(sweep_of(), layout)
+    assert "gpus-2/decomposition.csv: not of 2 ranks; make it again: snakemake" in refused(sweep_of(), layout)
 
 
 def test_a_damaged_decomposition(layout):
     layout.run("inference_2d", 2).ranks.write_bytes(b"PAR1 no longer")
-    assert "gpus-2: its decomposition is damaged" in refused(sweep_of(), layout)
+    assert "gpus-2/ranks.parquet: damaged, not readable as a table (" in refused(sweep_of(), layout)
+
+
+def test_a_decomposition_of_version_0_1(layout):
+    """Its results end in a line that says how to make them again, not in a KeyError."""
+    path = layout.run("inference_2d", 2).decomposition
+    path.write_text(path.read_text().replace("profiling_overhead", "profiling_price"))
+    again = "another version of trisect wrote it; make it again: snakemake --forcerun decompose -- report"
+    assert refused(sweep_of(), layout) == f"{path}: no column 'profiling_overhead': {again}"
 
 
 def test_a_log_of_another_run(tmp_path):

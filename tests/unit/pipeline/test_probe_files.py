@@ -7,6 +7,7 @@ from trisect.config.plan import ProbeRun
 from trisect.errors import TrisectError
 from trisect.pipeline.alpha_beta import write_fits
 from trisect.results.layout import Layout
+from trisect.results.notes import note
 from trisect.results.record import ProbeRecord, RankPlace
 from trisect.results.tables import ALL_REDUCE, FITS, as_table
 
@@ -46,7 +47,7 @@ def probed(layout, gpus, backend="gloo", *, log=None, sizes=SIZES, seconds=lambd
         **{"gpus": gpus, "config": {}, "config_sha256": run.sha256(), "launcher": "local", "job_id": "1"},
         **{"backend": backend, "device": "cuda", "placement_as_intended": True, "versions": {"nccl": "2.21.5"}},
         **{"git_revision": "", "environment": {}, "hosts": {"h": 1}, "oversubscribed": False},
-        **{"algorithm": "chosen", "payload_bytes": sizes, "memory_bytes": 1 << 30, "left_out": "", "warmup": 2},
+        **{"algorithm": "chosen", "payload_bytes": sizes, "memory_bytes": 1 << 30, "left_out": None, "warmup": 2},
         **{"chain": 16, "checked": 100, "ranks": [place] * gpus},
     }
     ProbeRecord(**said | record).write(files.record)
@@ -70,17 +71,19 @@ def test_fits_of_all_counts_in_one_table(layout):
 
 def test_nccl_s_log_and_version_are_read(layout):
     run, _ = probed(layout, 2, "nccl", log=LOG + "h:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RI")
-    assert write_fits(layout, [run]) == ["2 GPUs, chosen: 1 lines of the NCCL log were cut and are left out"]
+    assert write_fits(layout, [run]) == ["2 GPUs, auto: 1 line of the NCCL log was cut, and left out"]
     (row,) = pd.read_csv(layout.fits).to_dict("records")
     assert (row["ran"], row["protocol"], row["nccl_version"]) == ("ring", "simple", "2.21.5")
 
 
 def test_what_a_reader_of_the_fits_must_know_is_said(layout):
-    run, _ = probed(layout, 2, "nccl", left_out="from 4 bytes on: memory allows for 3", oversubscribed=True)
+    run, _ = probed(
+        layout, 2, "nccl", left_out=note("probe_memory", first_bytes=4096, memory_bytes=3000), oversubscribed=True
+    )
     assert write_fits(layout, [run]) == [
-        "2 GPUs, chosen: left out from 4 bytes on: memory allows for 3",
-        "2 GPUs, chosen: ranks shared cores: slower for that reason alone",
-        "2 GPUs, chosen: no NCCL log, so that what ran is unknown",
+        "2 GPUs, auto: left out from 4.10 kB on: memory allows for 3.00 kB",
+        "2 GPUs, auto: ranks shared cores: slower for that reason alone",
+        "2 GPUs, auto: no NCCL log, so that what ran is unknown",
     ]
     table = pd.read_csv(layout.fits)
     assert table["reading"].tolist() == ["ring", "tree"]
@@ -104,11 +107,11 @@ def test_a_log_of_another_run(layout):
 def test_a_record_of_another_count(layout):
     run, files = probed(layout, 8)
     ProbeRecord.read(files.record).model_copy(update={"gpus": 4}).write(files.record)
-    assert mistake(layout, run).endswith("run.json: it is of 4 GPUs, not of 8; probe this count again")
+    assert mistake(layout, run).endswith("run.json: it is of 4 ranks, not of 8; probe this count again")
 
 
 def test_a_count_that_was_never_probed(layout):
-    assert mistake(layout, asked(2)).endswith("run.json: no probe record here; measure this count first")
+    assert mistake(layout, asked(2)).endswith("run.json: no probe record here; measure this count again")
 
 
 @pytest.mark.parametrize("content", [b"", b"gpus,nodes\n1,2\n", b"\xff\xfe", b"<html>", ",".join(ALL_REDUCE).encode()])
@@ -116,13 +119,13 @@ def test_a_damaged_table(layout, content):
     run, files = probed(layout, 2)
     files.all_reduce.write_bytes(content)
     said = mistake(layout, run)
-    assert said.startswith(f"{files.all_reduce}: not a probe's table (")
-    assert said.endswith("; probe this count again")
+    assert said.startswith(f"{files.all_reduce}: ")
+    assert said.endswith("; make it again: snakemake --forcerun all_reduce -- probe")
 
 
 def test_one_size_and_one_gpu_carry_no_fit(layout):
     run, _ = probed(layout, 2, sizes=SIZES[:1])
-    assert "no latency and rate could be fitted: 2 GPUs, chosen, ring gloo: no fit: 1 size is too few, 3" in mistake(
+    assert "no latency and rate could be fitted: 2 GPUs, auto, ring gloo: no fit: 1 size is too few, 3" in mistake(
         layout, run
     )
     run, _ = probed(layout, 1)

@@ -19,4 +19,4 @@ def laptop() -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def drawings(laptop: pd.DataFrame) -> dict[str, str]:
-    return fabricated.drawings(laptop)
+    return fabricated.drawings(laptop, tables=fabricated.laptop_material(laptop).tables)

@@ -6,15 +6,16 @@ import fabricated
 import numpy as np
 import pandas as pd
 import pytest
-from pages import CAPTIONS, MISSING, Elements
+from pages import MISSING, Elements
 
 from trisect.analysis.differences import Comparison
 from trisect.report import page
-from trisect.report.sections import comparison
+from trisect.report.sections.comparison import comparison_view
+from trisect.results.notes import note
 
 
 def test_rows_have_a_sign_a_unit_and_an_interval() -> None:
-    found = comparison.view(fabricated.comparison())
+    found = comparison_view(fabricated.comparison())
     shown = [(row.metric, row.difference.shown, row.difference.spread) for row in found["all"]]
     assert shown == [
         ("span", "+20.0 ms", "15.0 to 25.0"),
@@ -28,8 +29,8 @@ def test_rows_have_a_sign_a_unit_and_an_interval() -> None:
 
 
 def rendered(laptop: pd.DataFrame, drawings: dict[str, str], found: Comparison | None) -> Elements:
-    records = fabricated.records_for(laptop, fabricated.laptop_record)
-    return Elements(page.render(laptop, records, MISSING, drawings, CAPTIONS, comparison=found))
+    material = fabricated.laptop_material(laptop, missing=MISSING)
+    return Elements(page.render(material, drawings, comparison=found))
 
 
 def test_the_section_is_there_when_there_is_a_comparison(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
@@ -53,7 +54,8 @@ def test_nothing_beyond_noise_is_said(laptop: pd.DataFrame, drawings: dict[str, 
 def test_names_are_text(laptop: pd.DataFrame, drawings: dict[str, str]) -> None:
     evil = "<script>alert('x')</script>"
     bad = fabricated.comparison(
-        table=fabricated.comparison().table.assign(experiment=evil, section=evil), changed=[evil]
+        table=fabricated.comparison().table.assign(experiment=evil, section=evil),
+        changed=[note("changed", name=evil, before="", after="")],
     )
     parsed = rendered(laptop, drawings, bad)
     assert len([tag for tag, _ in parsed.tags if tag == "script"]) == 1

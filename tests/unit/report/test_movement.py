@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
-from trisect.report.figures import movement_figures, scaling_figures
-from trisect.report.figures.predicted import predicted
-from trisect.report.sections import movement, predictions
+from trisect.report.figures import movement_figures
+from trisect.report.figures.draw import draw
+from trisect.report.figures.prediction_figures import predicted
+from trisect.report.sections.movement import movement_view
+from trisect.report.sections.predictions import predictions_view
+from trisect.results.notes import note
 from trisect.results.tables import TOTAL
 
 
@@ -90,9 +93,16 @@ def test_the_rate_to_compare_with_is_the_machine_s_then_the_probe_s_then_the_fit
 def test_on_one_machine_alone_there_is_nothing_to_compare_with(laptop: pd.DataFrame) -> None:
     table = fabricated.rates(laptop, per_node=99)
     assert movement_figures.expected_rate(of(table, "inference_2d"))[1] == ""
-    figure = movement_figures.transfer_bytes(table)
-    assert "none to compare with" in figure.axes[0].get_xlabel()
-    assert not any(values and not all(map(math.isnan, values)) for values in lines(figure.axes[0]))
+    assert movement_figures.transfer_bytes(table) == note("no_rate_to_compare")
+
+
+def test_an_experiment_without_a_rate_says_so_below_its_panel(rates: pd.DataFrame) -> None:
+    """Beside one that has a rate, which makes the figure worth drawing."""
+    inside = rates[(rates["experiment"] == "inference_2d") & (rates["gpus"] == 2)]
+    unknown = inside.assign(experiment="alone", machine_gb_per_s=math.nan, probed_gb_per_s=math.nan)
+    axes = movement_figures.transfer_bytes(pd.concat([rates, unknown], ignore_index=True)).axes[-1]
+    assert "none to compare with" in axes.get_xlabel()
+    assert not any(values and not all(map(math.isnan, values)) for values in lines(axes))
 
 
 def test_a_panel_per_route_with_rates_to_compare_with(rates: pd.DataFrame) -> None:
@@ -115,19 +125,17 @@ def test_readings_that_send_the_same_are_one_point(rates: pd.DataFrame) -> None:
 
 
 def test_values_of_rates_show_on_hover(rates: pd.DataFrame) -> None:
-    shown = titles(scaling_figures.draw("implied_rate", rates))
+    shown = titles(draw("implied_rate", rates))
     assert "inference_2d, denoiser, 8 GPUs: 17.0 GB/s (16.2 to 17.9) between nodes, by tree, 10 iterations" in shown
     assert "inference_2d, 8 GPUs: 17.0 GB/s by the machine's file, as a tree" in shown
-    assert any("algorithm unknown, read as a tree" in title for title in shown)
-    of_transfer = titles(scaling_figures.draw("transfer_bytes", rates))
+    assert any("algorithm unknown, counted as a tree" in title for title in shown)
+    of_transfer = titles(draw("transfer_bytes", rates))
     assert any("805 MB at the rate of the machine's file: 47.4 ms; by tree" in title for title in of_transfer)
 
 
 def test_where_nothing_moves_the_figure_says_so(rates: pd.DataFrame) -> None:
     for name in ("transfer_bytes", "implied_rate"):
-        assert "No section at 2 or more ranks moves a known payload." in scaling_figures.draw(
-            name, rates.iloc[:0], "rank"
-        )
+        assert "No section at 2 or more ranks moves a known payload." in draw(name, rates.iloc[:0], "rank")
 
 
 def test_predictions_are_lines_and_measurements_points_fitted_ones_as_squares(cluster: pd.DataFrame) -> None:
@@ -153,13 +161,13 @@ def test_predictions_are_lines_and_measurements_points_fitted_ones_as_squares(cl
         "measured, fitted",
         "measured, held out",
     ]
-    shown = titles(scaling_figures.draw("predicted", table))
+    shown = titles(draw("predicted", table))
     assert any(title.endswith("modelled (+4.0 %), held out") for title in shown)
     assert any(title.startswith("inference_2d, all sections, 1024 GPUs: compute ") for title in shown)
 
 
 def test_errors_of_a_prediction_stand_in_the_table_at_measured_counts_only(cluster: pd.DataFrame) -> None:
-    (view,) = predictions.view(fabricated.predictions(of(cluster, "inference_2d")))
+    (view,) = predictions_view(fabricated.material(of(cluster, "inference_2d")))
     assert [row.gpus for row in view["errors"].rows] == [1, 2, 4, 8, 16, 32, 64]
     assert view["errors"].titles == ["span", "compute", "transfer", "wait", "parallel efficiency", "cost"]
     row = view["errors"].rows[-1]
@@ -169,19 +177,17 @@ def test_errors_of_a_prediction_stand_in_the_table_at_measured_counts_only(clust
     assert len(view["all"].rows) == 11 * 3
 
 
-def test_one_rate_is_held_against_the_counts_where_it_was_not_found(rates: pd.DataFrame) -> None:
-    grid = movement.view(movement.Movement(of(rates, "inference_2d")), "GPU")["rates"][0]["grid"]
+def test_one_rate_is_held_against_the_counts_where_it_was_not_found(cluster: pd.DataFrame) -> None:
+    grid, unknown = (view["grid"] for view in movement_view(fabricated.material(cluster))["rates"][:2])
     off = {row.gpus: row.cells[grid.titles.index("transfer against one rate")].value for row in grid.rows}
     assert [n for n, value in off.items() if value] == [32, 64]
     assert {row.gpus: row.names[-1] for row in grid.rows}[8] == "tree"
-    unknown = movement.view(movement.Movement(of(rates, "inference_3d")), "GPU")["rates"][0]["grid"]
     named = [row.names[-1] for row in unknown.rows if row.gpus == 8]
     assert named == ["unknown, as a ring", "unknown, as a tree"] * 2
 
 
 def test_columns_of_rates_that_nothing_is_known_of_are_left_out(laptop: pd.DataFrame) -> None:
-    rates = fabricated.rates(laptop, per_node=99)
-    view = movement.view(movement.Movement(rates), "rank")
+    view = movement_view(fabricated.laptop_material(laptop, fits=None))
     grid = view["rates"][0]["grid"]
     assert grid.titles == ["bytes sent", "transfer", "implied rate"]
     assert [row.names for row in grid.rows[:2]] == [

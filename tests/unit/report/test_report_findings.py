@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import fabricated
 import pandas as pd
 import pytest
 
-from trisect.report import findings
-from trisect.report.findings import Cause
+from trisect.analysis import findings
+from trisect.analysis.findings import Cause
+from trisect.report.text.notes import all_in_words, in_words
+from trisect.results.notes import Note, note
 from trisect.results.tables import TOTAL
 
 
@@ -28,9 +31,25 @@ def total(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["section"] == TOTAL]
 
 
-def only(table: pd.DataFrame) -> findings.Finding:
-    (found,) = findings.find(table)
-    return found
+@dataclass
+class Words:
+    """A finding as it reads."""
+
+    verdict: str
+    reason: str
+    remedy: str
+    next_loss: str
+    caveats: list[str]
+
+
+def worded(found: findings.Finding) -> Words:
+    parts = (found.verdict, found.reason, found.remedy, found.next_loss)
+    return Words(*(in_words(part) if part else "" for part in parts), all_in_words(found.caveats))
+
+
+def only(table: pd.DataFrame, notes: list[Note] | None = None, gpus: int = 2) -> Words:
+    (found,) = findings.find(table, {("made_up", gpus): notes or []})
+    return worded(found)
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.8, 2), (0.7999, 1)])
@@ -135,7 +154,8 @@ def test_busy_gpus_that_do_not_pay_are_said() -> None:
     """Nothing but compute, so parallel efficiency stays at 100 %, yet 4 GPUs are no faster than one."""
     found = only(sweep((1, 0, 0), (1, 0, 0), (1, 0, 0)))
     assert found.verdict == (
-        "GPUs stay busy up to 4 (parallel efficiency 100 %), but the same work costs 4.00 times the GPU-seconds there."
+        "GPUs stay busy up to 4 (parallel efficiency 100 %), but the same work costs 4.00 times the GPU-seconds there: "
+        "speedup 1.00 of 4."
     )
     assert found.reason.startswith("The largest part of what is lost so far is compute")
 
@@ -144,13 +164,13 @@ def test_adding_may_not_pay_at_all() -> None:
     found = only(sweep((1, 0, 0), (0.5, 0.4, 0)))
     assert found.verdict == (
         "Adding GPUs does not pay past the smallest count, 1: parallel efficiency is 56 % at 2, "
-        "and the same work costs 1.80 times the GPU-seconds."
+        "and the speedup 1.11 of 2."
     )
 
 
 def doubts(**other: Any) -> str:
     table = sweep((1, 0, 0), (0.5, 0.05, 0)).assign(**other)
-    return " ".join(findings.find_doubts(table, [2], Cause(2, "transfer", ("part0",), 1.0, 1.0, "")))
+    return " ".join(all_in_words(findings.find_caveats(table, [2], Cause(2, "transfer", ("part0",), 1.0, 1.0, ""))))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +184,7 @@ def test_an_interval_that_crosses_a_threshold_is_said(lo: float, hi: float, cros
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"iterations": 4}, "Too few iterations to be sure: 4"),
+        ({"iterations": 4}, "Only 4 iterations: the intervals are too narrow; measure 5 or more."),
         ({"repairs": 1}, "Traces were repaired at 2 GPUs"),
         ({"profiling_overhead": 1.21}, "Profiling makes iterations more than 1.2 times as long at 2 GPUs"),
         (
@@ -194,7 +214,7 @@ def test_a_cause_is_open_where_intervals_overlap(least: float, open_: bool) -> N
     assert cause is not None
     assert cause.part == "transfer"
     assert findings.rivals(table, cause) == (["wait"] if open_ else [])
-    said = " ".join(only(table).doubts)
+    said = " ".join(only(table).caveats)
     assert ("It is open whether transfer or wait is the larger loss: intervals overlap." in said) == open_
 
 
@@ -204,26 +224,27 @@ def test_oversubscribed_counts_are_no_scaling_loss() -> None:
     fair = only(table[table["gpus"] < 4])
     found = only(table.assign(oversubscribed=table["gpus"] == 4))
     assert (found.verdict, found.reason, found.remedy) == (fair.verdict, fair.reason, fair.remedy)
-    assert found.doubts[0].startswith("Oversubscribed: 4 GPUs shared cores")
+    assert found.caveats[0] == "4 GPUs shared cores; these points are ignored here."
 
 
 @pytest.mark.parametrize("over", [1, 2])
 def test_nothing_is_concluded_from_one_count_or_without_the_baseline(over: int) -> None:
     table = sweep((1, 0, 0), (0.5, 0.5, 0))
     found = only(table.assign(oversubscribed=table["gpus"] == over))
-    assert found.verdict == "Nothing to compare: fewer than two counts of GPUs ran on resources of their own."
+    assert found.verdict == "Nothing to compare: fewer than two counts of GPUs had cores or devices of their own."
     assert (found.reason, found.remedy) == ("", "")
 
 
 def test_the_published_study_is_concluded_again() -> None:
     """Transfer, not wait, is most of what 2D loses; 3D pays to 64; the whole operators limit the 3D gradient."""
-    by_name = {found.experiment: found for found in findings.find(fabricated.cluster_scaling())}
+    by_name = {found.experiment: worded(found) for found in findings.find(fabricated.cluster_scaling())}
     assert by_name["inference_2d"].verdict.startswith("GPUs pay up to 8 ")
     assert by_name["inference_2d"].reason.startswith("Transfer takes over")
     assert by_name["training_2d"].reason.startswith("Transfer takes over")
     for name in ("inference_3d", "training_3d"):
         assert by_name[name].verdict.startswith("GPUs pay at all counts up to 64")
-    assert all(found.doubts == () for found in by_name.values())
+    assert all(found.caveats == [] for found in by_name.values())
+    assert by_name["inference_2d"].verdict.endswith("and the speedup is 29.3 of 64.")
 
 
 def test_whole_operators_are_found_behind_the_gradient_alone() -> None:
@@ -235,3 +256,41 @@ def test_whole_operators_are_found_behind_the_gradient_alone() -> None:
     assert (cause.part, cause.sections, cause.wait_cause) == ("wait", ("gradient",), "imbalance")
     assert findings.choose_remedy(cause, alone) == "split"
     assert "a load balance of 50 % at 16 GPUs" in only(alone).remedy
+
+
+@pytest.mark.parametrize(("baseline", "said"), [(1.0, False), (1.2, True)])
+def test_a_cost_below_1_is_no_loss_and_asks_to_look_at_the_baseline(baseline: float, said: bool) -> None:
+    """At 2 GPUs 0.5 s of compute and 0.05 s of wait; the smallest count took 1 s, or 1.2 s because it was disturbed."""
+    found = only(sweep((baseline, 0, 0), (0.5, 0, 0.05)))
+    assert found.reason.startswith("Nothing is lost: at 2 GPUs the same work costs 0.917 times") == said
+    assert ("Look at the run at 1" in found.reason) == said
+    assert ("of what is lost" in found.reason) != said
+
+
+@pytest.mark.parametrize(("balance", "said"), [(0.49, True), (0.51, False)])
+def test_a_section_that_collapses_without_mattering_yet_has_a_line(balance: float, said: bool) -> None:
+    """A section of a hundredth of the time, whose ranks have a load balance of `balance` at 2 GPUs."""
+    small = 0.01 * balance
+    rows = [
+        *(fabricated.row("made_up", "large", n, 1 / n, 0, 0) for n in (1, 2)),
+        fabricated.row("made_up", "small", 1, small, 0, 0),
+        fabricated.row("made_up", "small", 2, small, 0, 0.01 - small),
+    ]
+    found = only(fabricated.finished(rows)).next_loss
+    assert (found == "") != said
+    assert not said or found.startswith("The next loss comes from small: its load balance is 49 % at 2 GPUs")
+
+
+def test_caveats_of_a_run_reach_the_finding_that_rests_on_it() -> None:
+    """What a run's findings.md doubts; late start only where the finding blames it."""
+    late = note("late_start_uncertain", section="part0", by_clock_s=0.00032, by_duration_s=0.00273)
+    notes = [note("unattributed", share=0.05), late]
+    causes = {"wait_imbalance_s": 0.0, "wait_jitter_s": 0.02, "wait_late_start_s": 0.2}
+    blamed = only(sweep((1, 0, 0), (0.5, 0, 0.22), **causes), notes)
+    assert "At 2 GPUs: 5.0 % of the device time belongs to no launch" in " ".join(blamed.caveats)
+    assert "(320 \u00b5s by aligned clocks, 2.73 ms by durations): do not trust its late start." in " ".join(
+        blamed.caveats
+    )
+    other = only(sweep((1, 0, 0), (0.5, 0.2, 0)), notes)
+    assert len(other.caveats) == 1
+    assert only(sweep((1, 0, 0), (0.5, 0.2, 0)), notes, gpus=1).caveats != blamed.caveats

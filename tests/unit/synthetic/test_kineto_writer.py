@@ -26,7 +26,7 @@ def test_expected_by_hand():
     assert row["transfer_s"] == pytest.approx(1e-3, rel=1e-12)
     assert row["wait_s"] == row["wait_imbalance_s"] == pytest.approx(1e-3, rel=1e-12)
     assert row["compute_max_s"] == pytest.approx(5e-3, rel=1e-12)
-    assert row["wait_jitter_s"] == row["wait_late_start_s"] == row["hidden_s"] == row["gap_s"] == 0
+    assert row["wait_jitter_s"] == row["wait_late_start_s"] == row["hidden_s"] == row["idle_s"] == 0
 
 
 def test_rooted_collective_lets_an_early_root_go():
@@ -85,7 +85,7 @@ def test_same_job_same_bytes(tmp_path):
     [
         (SyntheticExchange(MS, 0), "at least 1 ns"),
         (SyntheticExchange(MS, 10, hidden_ns=11), "at least 1 ns"),
-        (SyntheticExchange((0, MS), MS, gap_ns=5), "shows in no CUDA trace"),
+        (SyntheticExchange((0, MS), MS, idle_ns=5), "shows in no CUDA trace"),
         (SyntheticExchange(MS, MS, ranks=(0,)), "rank 1 runs nothing"),
     ],
 )

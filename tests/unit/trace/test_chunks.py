@@ -1,4 +1,4 @@
-"""A trace read in chapters gives what it gives when read whole, whatever the order of its events."""
+"""A trace read in chunks gives what it gives when read whole, whatever the order of its events."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kineto import AUTOGRAD, NCCL_ARGS, document, gloo, kernel, kineto_layout, launch, launched, mark, nccl, op
+from kineto import AUTOGRAD, NCCL_ARGS, annotation, document, gloo, kernel, kineto_layout, launch, launched, nccl, op
 
 from trisect.errors import TrisectError
 from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
@@ -41,7 +41,7 @@ def events_of(tmp_path_factory):
 
 @pytest.fixture
 def both(tmp_path, monkeypatch):
-    """Read a text in chapters of few events, and whole: both as comparable values, and how many chapters there were."""
+    """Read a text in chunks of few events, and whole: both as comparable values, and how many chunks there were."""
 
     def read(text, rows=40, block=1500):
         path = tmp_path / "rank-0.json"
@@ -49,9 +49,9 @@ def both(tmp_path, monkeypatch):
         counts = []
 
         def counting(*arguments):
-            reader, timeline, parts = original(*arguments)
+            reader, recording, parts = original(*arguments)
             counts.append(len(parts))
-            return reader, timeline, parts
+            return reader, recording, parts
 
         with monkeypatch.context() as patch:
             original = rank_module._parts
@@ -80,7 +80,7 @@ def outcome(path):
 
 @pytest.mark.parametrize("flavour", ["gloo", "nccl"])
 @pytest.mark.parametrize("layout", [lambda text: text, kineto_layout])
-def test_a_file_in_order_of_time_is_read_in_many_chapters(events_of, both, flavour, layout):
+def test_a_file_in_order_of_time_is_read_in_many_chunks(events_of, both, flavour, layout):
     found, whole, counts = both(layout(document(events_of[flavour], world_size=2, **LISTED)))
     assert found == whole and len(whole["sections.iteration"]) == 2 * STEPS
     assert counts[-1] >= 3
@@ -119,7 +119,7 @@ def test_events_that_come_elsewhere_or_twice_change_nothing(events_of, both, fla
     assert found == whole
 
 
-def test_memory_holds_a_few_chapters_at_most(events_of, tmp_path, monkeypatch):
+def test_memory_holds_a_few_chunks_at_most(events_of, tmp_path, monkeypatch):
     monkeypatch.setattr("trisect.trace.chunks.ROWS", 60)
     monkeypatch.setattr("trisect.trace.source.BLOCK", 500)
     for flavour, events in events_of.items():
@@ -135,7 +135,7 @@ def steps(*own):
     events = []
     for step in range(STEPS):
         at = 1000 + 1000 * step
-        events += [mark(f"ProfilerStep#{step}", at, 900), mark("gradient", at + 10, 700)]
+        events += [annotation(f"ProfilerStep#{step}", at, 900), annotation("gradient", at + 10, 700)]
         events += launched(10 * step + 1, at + 20, at + 40, 500)
         events += [one for add in own for one in add(step, at)]
     return events
@@ -155,7 +155,7 @@ DISORDERS = {
         [launch(1000 + k, t + 60)]
         + [kernel(1000 + j, t + 600 + j, 1, stream=8) for j in range(STEPS) if k == STEPS - 1]
     ),
-    "a section over two iterations": lambda k, t: [mark("denoiser", t + 800, 300)] * (k == 3),
+    "a section over two iterations": lambda k, t: [annotation("denoiser", t + 800, 300)] * (k == 3),
     "one graph, launched once": lambda k, t: (
         [launch(3, t, name="cudaGraphLaunch")] * (k == 0) + [kernel(3, t + 600, 9)]
     ),
@@ -170,7 +170,7 @@ DISORDERS = {
         gloo("barrier", t + 760, 20),
     ],
     "a zero timestamp at the end": lambda k, t: [kernel(10 * k + 6, 0, 9)] * (k == STEPS - 1),
-    "an iteration twice": lambda k, t: [mark("ProfilerStep#0", t, 900)] * (k == STEPS - 1),
+    "an iteration twice": lambda k, t: [annotation("ProfilerStep#0", t, 900)] * (k == STEPS - 1),
     "an overflow": lambda k, t: launched(10 * k + 2, t + 560, t + 600, 1e16 if k == 2 else 9),
 }
 

@@ -1,10 +1,10 @@
-"""Each damage of docs/traces.md: mended and counted, or refused with the file, the place and the reason."""
+"""Each damage of docs/traces.md: repaired and counted, or refused with the file, the place and the reason."""
 
 import gzip
 import json
 
 import pytest
-from kineto import cpu_events, cuda_events, document, kernel, kineto_layout, mark, op
+from kineto import annotation, cpu_events, cuda_events, document, kernel, kineto_layout, noted, op
 
 from trisect.errors import TrisectError
 
@@ -21,9 +21,11 @@ def expect(read):
         wanted, found = read(whole, sections=SECTIONS_OF), read(text, sections=SECTIONS_OF)
         assert found.sections.equals(wanted.sections)
         assert found.collectives.equals(wanted.collectives)
-        reading = found.readings.iloc[0]
-        assert reading["repairs"] == sum(int(part.split(" x")[1]) for part in reading["repaired"].split("; ") if part)
-        return reading["repaired"]
+        (kinds,) = noted(found, "repaired", "kinds") or [""]
+        count = sum(int(part.split(" x")[1]) for part in kinds.split("; ") if part)
+        assert found.readings["repairs"].tolist() == [count]
+        assert noted(found, "repaired", "count") == [count] * (count > 0)
+        return kinds
 
     return compare
 
@@ -64,7 +66,7 @@ def test_text_that_kineto_does_not_escape(expect, name, repair):
     assert expect(replaced(b'"gemm"', b'"' + name + b'"')) == repair
 
 
-def test_damage_in_an_event_that_is_passed_over_is_no_repair(expect):
+def test_damage_in_an_event_that_is_filtered_out_is_no_repair(expect):
     text = kineto_layout(document(cuda_events(), deviceProperties=[{"id": 0}]))
     assert expect(replaced(b"aten::conv2d", b"aten\\::conv2d", text)) == ""
 
@@ -134,7 +136,7 @@ def shifted(events, us):
 def test_zero_timestamp_of_a_kernel(read):
     events = shifted(cuda_events(), 5_000_000)
     trace = read(document([*events, kernel(77, 0, 20)]), sections=SECTIONS_OF)
-    assert trace.readings["repaired"].tolist() == ["zero_timestamp x1"]
+    assert noted(trace, "repaired", "kinds") == ["zero_timestamp x1"]
     assert trace.sections.equals(read(document(events), sections=SECTIONS_OF).sections)
 
 
@@ -160,14 +162,14 @@ def changed(events, name, **values):
 
 def test_negative_duration_of_a_kernel(read):
     trace = read(changed(cuda_events(), "gemm", dur=-5), sections=SECTIONS_OF)
-    assert trace.readings["repaired"].tolist() == ["negative_duration x1"]
+    assert noted(trace, "repaired", "kinds") == ["negative_duration x1"]
     assert trace.sections["busy_ns"].tolist()[0] == 0
 
 
 @pytest.mark.parametrize("dur", [220, 1e6, 1.8446744073709552e16, 1e300])
 def test_kernel_that_lasts_into_the_next_of_its_stream(read, dur):
     trace = read(changed(cuda_events(), "gemm", dur=dur), sections=SECTIONS_OF)  # 1050 + 210 is the next one's start
-    assert trace.readings["repaired"].tolist() == ["impossible_duration x1"]
+    assert noted(trace, "repaired", "kinds") == ["impossible_duration x1"]
     assert trace.sections["busy_ns"].tolist()[0] == 210_000
 
 
@@ -190,13 +192,13 @@ def test_negative_duration_of_a_collective(read):
 
 def test_impossible_duration_of_a_host_operator(read):
     trace = read(changed(cpu_events(), "aten::convolution", dur=-1), sections=SECTIONS_OF)
-    assert trace.readings["repaired"].tolist() == ["impossible_duration x1"]
+    assert noted(trace, "repaired", "kinds") == ["impossible_duration x1"]
     assert trace.sections["busy_ns"].tolist()[0] == 200_000  # the outer operator covers it
 
 
 def test_host_collective_that_lasts_into_the_next(read):
     trace = read(changed(cpu_events(), "gloo:all_reduce", dur=400), sections=SECTIONS_OF)
-    assert trace.readings["repaired"].tolist() == ["impossible_duration x1"]
+    assert noted(trace, "repaired", "kinds") == ["impossible_duration x1"]
     assert (trace.collectives["end_ns"] - trace.collectives["start_ns"]).tolist()[0] == 322_000
 
 
@@ -241,24 +243,26 @@ def test_time_that_is_no_number(read, key, value):
 def test_event_that_is_no_longer_known_for_what_it_is(read, old, new, repair):
     trace = read(replaced(old, new), sections=SECTIONS_OF)
     # The launch is still there, so that the loss of the kernel is also seen.
-    assert trace.readings["repaired"].tolist() == [repair]
-    assert trace.readings["skipped_iterations"].tolist() == ["0: 1 of 4 kernel launches left no kernel"]
+    assert noted(trace, "repaired", "kinds") == [repair]
+    assert noted(trace, "iterations_skipped", "skipped") == [[{"iteration": 0, "lost": 1, "launched": 4}]]
 
 
 def test_annotation_that_overlaps_a_sibling(read):
-    events = [mark("ProfilerStep#0", 0, 1000), mark("forward", 10, 100), mark("backward", 90, 100)]
+    events = [annotation("ProfilerStep#0", 0, 1000), annotation("forward", 10, 100), annotation("backward", 90, 100)]
     text = document(events)
     refused(read, text, f"byte {text.index(json.dumps(events[2]).encode())}", "'backward' overlaps 'forward'")
 
 
 def test_iterations_that_overlap_or_repeat(read):
-    refused(read, document([mark("ProfilerStep#0", 10, 100), mark("ProfilerStep#1", 50, 100)]), "overlaps")
-    refused(read, document([mark("ProfilerStep#0", 10, 50), mark("ProfilerStep#0", 70, 50)]), "annotated twice")
-    refused(read, document([mark("it", 10, 50), mark("it#0", 70, 50)]), "name one kind", iteration="it")
+    refused(read, document([annotation("ProfilerStep#0", 10, 100), annotation("ProfilerStep#1", 50, 100)]), "overlaps")
+    refused(
+        read, document([annotation("ProfilerStep#0", 10, 50), annotation("ProfilerStep#0", 70, 50)]), "annotated twice"
+    )
+    refused(read, document([annotation("it", 10, 50), annotation("it#0", 70, 50)]), "name one kind", iteration="it")
 
 
 def test_no_iterations(read):
-    refused(read, document([mark("forward", 0, 50)]), "0 iterations", "ProfilerStep", "forward")
+    refused(read, document([annotation("forward", 0, 50)]), "0 iterations", "ProfilerStep", "forward")
     lost = [one for one in cuda_events() if one["cat"] != "kernel"]
     refused(read, document([*lost, kernel(5, 5000, 1)]), "0 iterations left", "left no kernel")
 
@@ -283,7 +287,7 @@ def test_break_between_events_that_is_damaged_hides_no_event(read):
         refused(read, damaged, "byte")
 
 
-def test_event_with_an_object_inside_is_read_even_where_another_is_mended(expect):
+def test_event_with_an_object_inside_is_read_even_where_another_is_repaired(expect):
     events = [*cuda_events(), op("aten::x", 1020, 1) | {"args": {"inputs": [{"a": 1}, {"b": 2}]}}]
     text = document(events)
     assert expect(replaced(b'"gemm"', b'"ge\\mm"', text), text) == "stray_backslash x1"

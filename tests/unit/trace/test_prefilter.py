@@ -1,12 +1,12 @@
-"""Events that are cut away, against the plain way: split at every break, look at how each piece begins."""
+"""Events that are filtered out, against the plain way: split at every break, look at how each piece begins."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trisect.trace.prefilter import BREAK, needless, prefilter
+from trisect.trace.prefilter import BREAK, prefilter, unneeded
 
-SHORT = b"\n  },{"  # a break where something was cut
+SHORT = b"\n  },{"  # a break where something was filtered out
 FLOWS = [f'"ph": "{phase}"' for phase in "fst"]
 CALLS = [f'"ph": "X", "cat": "cuda_runtime", "name": "cuda{call}' for call in ("Stream", "Event", "Func", "Occupancy")]
 PYTHON, HOST_OP = '"ph": "X", "cat": "python_function"', '"ph": "X", "cat": "cpu_op"'
@@ -36,15 +36,15 @@ def test_as_by_splitting(events, host_ops, between):
     joined = BREAK.decode().join([first, *("\n    " + "".join(event) for event in events)])
     text = joined.replace(", ", between).encode()
     wanted, count = plainly(text, host_ops, between)
-    found, cut = prefilter(memoryview(text), needless(text, host_ops))
-    # Near the end of a text less is cut, so that no event is looked at beyond it.
+    found, dropped = prefilter(memoryview(text), unneeded(text, host_ops))
+    # Near the end of a text less is filtered out, so that no event is looked at beyond it.
     if len(text) - text.rfind(BREAK) > 100:
-        assert cut == count
-    assert cut <= count and found.startswith(b"[") and found.endswith(b"]")
-    if cut == count:
+        assert dropped == count
+    assert dropped <= count and found.startswith(b"[") and found.endswith(b"]")
+    if dropped == count:
         assert found.replace(BREAK, SHORT) == b"[" + wanted.replace(BREAK, SHORT) + b"]"
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\n  },\n  {", BREAK * 20])
-def test_nothing_to_cut(text):
-    assert prefilter(memoryview(text), needless(text, False)) == (b"[" + text + b"]", 0)
+def test_nothing_to_filter_out(text):
+    assert prefilter(memoryview(text), unneeded(text, False)) == (b"[" + text + b"]", 0)

@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from kineto import cpu_events, document, gloo, mark, nccl
+from kineto import annotation, cpu_events, document, gloo, nccl
 
 from trisect.errors import TrisectError
 from trisect.trace.read_job import read_job
@@ -68,7 +68,7 @@ def test_size_of_a_named_group(read):
     groups = {"pg_config": [{"pg_name": "0", "pg_size": 4}, {"pg_name": "7", "pg_size": 2}]}
     info = {"backend": "nccl", "rank": 0, "world_size": 4, **groups}
     named = nccl(1, 110, 200, 50, Process_Group_Name="7", Collective_name="allreduce")
-    trace = read(rank_file(0, events=[mark("ProfilerStep#0", 0, 1000), *named], distributedInfo=info))
+    trace = read(rank_file(0, events=[annotation("ProfilerStep#0", 0, 1000), *named], distributedInfo=info))
     assert trace.collectives["group_size"].tolist() == [2]
 
 
@@ -89,8 +89,17 @@ def test_base_time_on_some_ranks_only(read):
 
 
 def test_section_on_no_rank(read):
-    with pytest.raises(TrisectError, match=r"no annotation named 'denoiser' among .*forward, backward"):
+    with pytest.raises(TrisectError, match=r"no annotation named 'denoiser'; there are backward, forward \(.*--list"):
         read(rank_file(0), rank_file(1), sections=["forward", "denoiser"])
+    with pytest.raises(TrisectError, match=r"no annotation named 'fward'; did you mean 'forward'\? \(.*--list"):
+        read(rank_file(0), rank_file(1), sections=["fward"])
+
+
+def test_iterations_of_another_name(read):
+    with pytest.raises(
+        TrisectError, match=r"no annotation named 'ProfilerStap#k' or 'ProfilerStap'; did you mean 'ProfilerStep#k'\?"
+    ):
+        read(rank_file(0), iteration="ProfilerStap")
 
 
 def test_section_on_some_ranks_only(read):
@@ -135,5 +144,5 @@ def test_worker_processes_give_the_same_tables_and_errors(tmp_path, monkeypatch,
 
 
 def test_annotations_on_several_threads(read):
-    events = [mark("ProfilerStep#0", 0, 100), mark("a", 10, 30), mark("a", 50, 30, tid=2)]
+    events = [annotation("ProfilerStep#0", 0, 100), annotation("a", 10, 30), annotation("a", 50, 30, tid=2)]
     assert read(document(events), sections=["a"]).sections["occurrence"].tolist() == [0, 1]

@@ -8,6 +8,7 @@ from kineto import (
     AUTOGRAD,
     BASE_NS,
     NCCL_ARGS,
+    annotation,
     cpu_events,
     cuda_events,
     document,
@@ -16,8 +17,8 @@ from kineto import (
     kernel,
     kineto_layout,
     launched,
-    mark,
     nccl,
+    noted,
     op,
 )
 
@@ -102,7 +103,7 @@ def test_no_section_named_measures_whole_iterations(read):
 
 @pytest.mark.parametrize("names", [["solve", "solve"], ["solve#7", "solve#8"]])
 def test_iterations_by_a_named_annotation(read, names):
-    trace = read(document([mark(name, 10 + 100 * k, 50) for k, name in enumerate(names)]), iteration="solve")
+    trace = read(document([annotation(name, 10 + 100 * k, 50) for k, name in enumerate(names)]), iteration="solve")
     assert trace.sections["iteration"].tolist() == ([0, 1] if names[0] == "solve" else [7, 8])
 
 
@@ -123,11 +124,11 @@ def test_exposed_parts_never_exceed_the_span(read):
 
 def test_gloo_collective_belongs_to_the_section_that_called_it(read):
     events = [
-        mark("ProfilerStep#0", 0, 1000),
-        mark("forward", 10, 100),
+        annotation("ProfilerStep#0", 0, 1000),
+        annotation("forward", 10, 100),
         op("c10d::allreduce_", 50, 5),
         op("aten::mm", 60, 40),
-        mark("backward", 110, 100),
+        annotation("backward", 110, 100),
         gloo("all_reduce", 130, 40),  # a busy worker took it up late
     ]
     trace = read(document(events), sections=SECTIONS_OF)
@@ -136,7 +137,7 @@ def test_gloo_collective_belongs_to_the_section_that_called_it(read):
 
 def test_operator_that_communicates_is_a_wrapper(read):
     events = [
-        mark("ProfilerStep#0", 0, 1000),
+        annotation("ProfilerStep#0", 0, 1000),
         op("autograd::engine::evaluate_function: AllReduceBackward", 100, 500, AUTOGRAD),
         op("aten::mul", 110, 20, AUTOGRAD),
         op("c10d::allreduce_", 150, 10, AUTOGRAD),
@@ -148,15 +149,15 @@ def test_operator_that_communicates_is_a_wrapper(read):
 
 
 def test_worker_threads_do_not_compute(read):
-    events = [mark("ProfilerStep#0", 0, 1000), gloo("all_gather", 10, 100), op("aten::copy_", 50, 40, 3)]
+    events = [annotation("ProfilerStep#0", 0, 1000), gloo("all_gather", 10, 100), op("aten::copy_", 50, 40, 3)]
     assert rows(read(document(events)).collectives, "hidden_ns") == [(0,)]
 
 
 def test_kernel_without_metadata_takes_the_enqueue_around_its_launch(read):
     shapes = {"Input Dims": [[50]], "Input type": ["float"]}
     events = [
-        mark("ProfilerStep#0", 0, 1000),
-        mark("nccl:all_to_all", 100, 20, **shapes),
+        annotation("ProfilerStep#0", 0, 1000),
+        annotation("nccl:all_to_all", 100, 20, **shapes),
         *nccl(1, 110, 200, 50, name="ncclDevKernel_Generic(x)"),
         *nccl(2, 130, 300, 50, name="ncclDevKernel_Generic(x)"),
     ]
@@ -172,7 +173,7 @@ def test_device_work_without_a_launch_is_counted(read):
 
 def test_copies_and_graph_launches_are_attributed(read):
     events = [
-        mark("ProfilerStep#0", 0, 1000),
+        annotation("ProfilerStep#0", 0, 1000),
         event("cuda_runtime", "cudaGraphLaunch", 1, 10, 5, correlation=1),
         kernel(1, 100, 50),
         kernel(1, 160, 40),
@@ -189,11 +190,11 @@ def test_iteration_whose_kernels_were_lost_is_left_out(read):
     trace = read(document(lost), sections=SECTIONS_OF)
     assert trace.sections["iteration"].unique().tolist() == [1]
     assert trace.collectives["iteration"].unique().tolist() == [1]
-    assert trace.readings["skipped_iterations"].tolist() == ["0: 2 of 4 kernel launches left no kernel"]
+    assert noted(trace, "iterations_skipped", "skipped") == [[{"iteration": 0, "lost": 2, "launched": 4}]]
 
 
 def test_only_enqueues_are_no_communication(read):
-    events = [*launched(1, 10, 20, 30), mark("ProfilerStep#0", 0, 1000), mark("nccl:all_reduce", 100, 20)]
+    events = [*launched(1, 10, 20, 30), annotation("ProfilerStep#0", 0, 1000), annotation("nccl:all_reduce", 100, 20)]
     for header in ({}, WITH_DEVICE):
         with pytest.raises(TrisectError, match="no device-side communication recorded"):
             read(document(events, world_size=2, **header))
@@ -203,13 +204,17 @@ def test_only_enqueues_are_no_communication(read):
 
 
 def test_enqueues_without_any_device_activity(read):
-    events = [mark("ProfilerStep#0", 0, 1000), op("c10d::allreduce_", 100, 5), mark("nccl:all_reduce", 102, 2)]
+    events = [
+        annotation("ProfilerStep#0", 0, 1000),
+        op("c10d::allreduce_", 100, 5),
+        annotation("nccl:all_reduce", 102, 2),
+    ]
     with pytest.raises(TrisectError, match="no device-side communication recorded"):
         read(document(events, world_size=2))
 
 
 def test_a_rank_without_device_work_has_spans_of_no_length(read):
-    events = [*cuda_events(), mark("optimizer", 1220, 50)]
+    events = [*cuda_events(), annotation("optimizer", 1220, 50)]
     trace = read(document(events), sections=[*SECTIONS_OF, "optimizer"])
     assert rows(trace.sections[trace.sections["section"] == "optimizer"], "start_ns", "end_ns", "busy_ns") == [
         (1220, 1220, 0)
@@ -217,7 +222,12 @@ def test_a_rank_without_device_work_has_spans_of_no_length(read):
 
 
 def test_a_section_that_comes_back(read):
-    events = [mark("ProfilerStep#0", 0, 100), mark("a", 10, 10), mark("a", 30, 10), gloo("all_reduce", 32, 5)]
+    events = [
+        annotation("ProfilerStep#0", 0, 100),
+        annotation("a", 10, 10),
+        annotation("a", 30, 10),
+        gloo("all_reduce", 32, 5),
+    ]
     trace = read(document(events), sections=["a"])
     assert trace.sections["occurrence"].tolist() == [0, 1]
     assert trace.collectives["occurrence"].tolist() == [1]
@@ -242,7 +252,9 @@ def test_blocks_smaller_than_the_file(read, monkeypatch):
 
 @pytest.mark.parametrize("base_us", [0, 4_458_676_416_788, 1_682_725_898_079_484])
 def test_nanoseconds_are_exact(read, base_us):
-    text = document([mark("ProfilerStep#0", 111, 222), mark("a", 333, 444)], baseTimeNanoseconds=None).decode()
+    text = document(
+        [annotation("ProfilerStep#0", 111, 222), annotation("a", 333, 444)], baseTimeNanoseconds=None
+    ).decode()
     for number, exact in (("111", f"{base_us}.001"), ("222", "7.999"), ("333", f"{base_us + 3}.007"), ("444", "1.513")):
         text = text.replace(f": {number}", f": {exact}")
     section = read(text.encode(), sections=["a"]).sections.iloc[0]
@@ -256,7 +268,7 @@ def host_job_with_a_wrapper():
     for step in range(10):
         t = 1000 + 1000 * step
         events += [
-            mark(f"ProfilerStep#{step}", t, 900),
+            annotation(f"ProfilerStep#{step}", t, 900),
             op("Wrapper", t + 10, 500),
             op("aten::mm", t + 20, 100),
             op("aten::resolve_conj", t + 30, 20),
@@ -281,7 +293,7 @@ def test_operators_inside_others_count_once_in_any_order(read, monkeypatch, bloc
 
 
 def test_memory_holds_few_of_the_operators_inside_others(tmp_path):
-    events = [mark("ProfilerStep#0", 1, 10**6)]
+    events = [annotation("ProfilerStep#0", 1, 10**6)]
     for number in range(2000):
         events += [op("aten::mm", 10 + 100 * number, 90), *(op("aten::view", 20 + 100 * number, 9) for _ in range(9))]
     path = tmp_path / "rank-0.json"

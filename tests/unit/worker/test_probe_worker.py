@@ -8,9 +8,10 @@ import torch.distributed as dist
 
 from trisect.config.plan import ProbeRun
 from trisect.errors import TrisectError
+from trisect.results.notes import note
 from trisect.results.tables import ALL_REDUCE, as_table
 from trisect.worker import all_reduce_timing, memory
-from trisect.worker.all_reduce_timing import back_to_back, separated
+from trisect.worker.all_reduce_timing import isolated, streamed
 from trisect.worker.exact_sums import Sum
 from trisect.worker.probe_worker import FEWEST_REPETITIONS, WARMUP, Probe
 from trisect.worker.provenance import rank_place
@@ -53,8 +54,8 @@ def test_every_size_in_both_cadences():
     assert (table["min_s"] <= table["median_s"]).all()
     assert (table["median_s"] <= table["p95_s"]).all()
     assert told[-1] == "8192 bytes, size 4 of 4"
-    assert (one.measured, one.left_out) == ([1024, 2048, 4096, 8192], "")
-    uncounted = 4 * (WARMUP + 1)  # before the separated ones, and at the head of the one chain of each size
+    assert (one.measured, one.left_out) == ([1024, 2048, 4096, 8192], None)
+    uncounted = 4 * (WARMUP + 1)  # before the isolated ones, and at the head of the one chain of each size
     assert one.checked == table["repetitions"].sum() + uncounted
 
 
@@ -63,13 +64,13 @@ def test_memory_bounds_the_sizes(monkeypatch):
     one, _ = probe()
     one.measure()
     assert one.measured == [1024, 2048, 4096]
-    assert one.left_out == "from 8192 bytes on: memory allows for 5000"
+    assert one.left_out == note("probe_memory", first_bytes=8192, memory_bytes=5000)
 
 
 def test_no_memory_at_all_is_one_line(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda device: 4000)
     one, _ = probe()
-    with pytest.raises(TrisectError, match="no size was measured, from 1024 bytes on: memory allows for 1000; lower"):
+    with pytest.raises(TrisectError, match="no size was measured, memory allows for 1000 bytes; lower"):
         one.measure()
 
 
@@ -85,7 +86,7 @@ def test_time_bounds_the_sizes(monkeypatch):
     one, _ = probe(seconds=0.2)
     one.measure()
     assert one.measured == [1024]
-    assert one.left_out == "from 2048 bytes on: they would take longer than probe.seconds, 0.2"
+    assert one.left_out == note("probe_time", first_bytes=2048, limit_s=0.2)
     assert {row["repetitions"] for row in one.rows} == {FEWEST_REPETITIONS}
     assert all(0.01 <= row["min_s"] < 0.1 for row in one.rows)
 
@@ -122,21 +123,21 @@ def corrupted(monkeypatch, at):
 @pytest.mark.parametrize("at", [1, 3, 5])
 def test_a_wrong_value_is_seen_in_either_cadence(monkeypatch, at):
     with corrupted(monkeypatch, at):
-        assert separated(Sum(1024, 0, 1, CPU), 5).wrong_values == [int(k + 1 == at) for k in range(5)]
+        assert isolated(Sum(1024, 0, 1, CPU), 5).wrong_values == [int(k + 1 == at) for k in range(5)]
     with corrupted(monkeypatch, at):
-        assert back_to_back(Sum(1024, 0, 1, CPU), 2, 3).wrong_values == [int(at <= 3), int(at > 3)]
+        assert streamed(Sum(1024, 0, 1, CPU), 2, 3).wrong_values == [int(at <= 3), int(at > 3)]
 
 
 def test_a_wrong_value_ends_the_probe(monkeypatch):
     one, _ = probe(smallest_bytes=2048)
     with (
         corrupted(monkeypatch, WARMUP + 2),
-        pytest.raises(TrisectError, match=r"all_reduce of 2048 bytes \(separated\): 1 of \d+ results on rank 0 are"),
+        pytest.raises(TrisectError, match=r"all_reduce of 2048 bytes \(isolated\): 1 of \d+ results on rank 0 are"),
     ):
         one.measure()
     assert one.rows == []
 
 
 def test_the_head_of_a_chain_is_not_counted():
-    found = back_to_back(Sum(1024, 0, 1, CPU), 3, 4)
+    found = streamed(Sum(1024, 0, 1, CPU), 3, 4)
     assert (len(found.times_s), len(found.uncounted_s), len(found.wrong_values)) == (9, 3, 3)

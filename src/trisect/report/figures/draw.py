@@ -9,17 +9,27 @@ from matplotlib.figure import Figure
 
 from trisect.errors import TrisectError
 from trisect.report.catalogue import CATALOGUE
-from trisect.report.figures import movement_figures, predicted, rank_heat, scaling_figures, style, svg
+from trisect.report.figures import (
+    efficiency_figures,
+    movement_figures,
+    prediction_figures,
+    rank_figures,
+    scaling_figures,
+    svg,
+)
 from trisect.report.text.notes import in_words
-from trisect.results.notes import note
+from trisect.results.notes import Note, note
 from trisect.results.tables import PREDICTION, RATES, SCALING
 
-MODULES = (scaling_figures, movement_figures, predicted, rank_heat)
+FAMILIES = (scaling_figures, efficiency_figures, rank_figures, movement_figures, prediction_figures)
 """Where the functions are that draw; each has the name of its figure."""
+
+Draws = Callable[[pd.DataFrame], Figure | Note]
+"""From a table, with a column `unit`, to the figure, or to a note that says why there is nothing to draw."""
 
 FIGURE_COLUMNS: Mapping[str, Sequence[str]] = {
     "scaling": list(SCALING),
-    "ranks": rank_heat.RANK_CELLS,
+    "ranks": rank_figures.RANK_CELLS,
     "rates": list(RATES),
     "prediction": list(PREDICTION),
 }
@@ -29,8 +39,16 @@ NOTHING = {"rates": "nothing_moves", "prediction": "nothing_predicted"}
 """What a figure says whose table has no row, where that is no mistake: kinds of notes."""
 
 
+def function_of(name: str) -> Draws:
+    """The function that draws a figure."""
+    function: Draws = next(getattr(family, name) for family in FAMILIES if hasattr(family, name))
+    return function
+
+
 def draw(name: str, table: pd.DataFrame, unit: str = "GPU") -> str:
     """One figure as an SVG document; the same table gives the same bytes.
+
+    Where there is nothing to draw the document is a sentence that says why, which `svg.reason` reads back.
 
     Args:
         name: key of `catalogue.CATALOGUE`.
@@ -44,12 +62,10 @@ def draw(name: str, table: pd.DataFrame, unit: str = "GPU") -> str:
         raise TrisectError(f"figure {name}: no such figure; choose one of {', '.join(CATALOGUE)}")
     kind = CATALOGUE[name].table
     lacking = [column for column in FIGURE_COLUMNS[kind] if column not in table.columns]
-    if not lacking and table.empty and kind in NOTHING:
-        return svg.render(style.sentence(in_words(note(NOTHING[kind]), unit)))
+    if table.empty and kind in NOTHING:
+        return svg.sentence(in_words(note(NOTHING[kind]), unit))
     if lacking or table.empty:
         what = f"no column {lacking[0]}" if lacking else "no row"
         raise TrisectError(f"figure {name}: the {kind} table has {what}; rerun the decomposition")
-    function: Callable[[pd.DataFrame], Figure] = next(
-        getattr(module, name) for module in MODULES if hasattr(module, name)
-    )
-    return svg.render(function(table.assign(unit=unit)))
+    drawn = function_of(name)(table.assign(unit=unit))
+    return svg.sentence(in_words(drawn, unit)) if isinstance(drawn, Note) else svg.render(drawn)

@@ -1,4 +1,4 @@
-"""Figures of data movement, from comm.rates.TABLE of all experiments: what transfer is made of, and at which rate."""
+"""Data movement, what transfer is made of and at which rate: from tables.RATES of all experiments to a figure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from trisect import wording
 from trisect.network.byte_rules import RING, TREE
 from trisect.report.figures import series, style
+from trisect.results.notes import Note, note
 from trisect.wording import gb_per_s
 
 ALGORITHMS: dict[str, str] = {RING: "o", TREE: "^"}
@@ -36,10 +37,12 @@ SOURCES = {"machine": "machine's file", "probed": "probe", "fitted": "smallest c
 
 
 @style.theme()
-def transfer_bytes(rates: pd.DataFrame) -> Figure:
+def transfer_bytes(rates: pd.DataFrame) -> Figure | Note:
     """Measured transfer as points, a marker per algorithm; as lines, the bytes of that algorithm over one rate."""
     looks = _looks(rates)
     groups = list(rates.groupby("experiment", sort=False))
+    if not any(expected_rate(rows)[1] for _, rows in groups):
+        return note("no_rate_to_compare")
     figure, panels = style.panels(len(groups), 4, 2.7, sharey="all")
     for axes, (experiment, rows) in zip(panels, groups, strict=True):
         rate, source = expected_rate(rows)
@@ -51,9 +54,7 @@ def transfer_bytes(rates: pd.DataFrame) -> Figure:
         style.of_experiment(axes, str(experiment))
         axes.set_xlabel(f"{style.unit_of(rows)}s\nrate: {SOURCES[source]}")
     style.label_rows(panels, "transfer, s per iteration")
-    compared = any(expected_rate(rows)[1] for _, rows in groups)
-    shown = {name: look if compared else replace(look, line="none", marker="o") for name, look in looks.items()}
-    lines = {name: style.line_handle(look, marker=not compared) for name, look in shown.items()}
+    lines = {name: style.line_handle(look, marker=False) for name, look in looks.items()}
     marks = {how: _mark(marker) for how, marker in ALGORITHMS.items() if (rates["algorithm"] == how).any()}
     other = ~rates["algorithm"].isin(list(ALGORITHMS))
     others = wording.listed(sorted(rates.loc[other, "algorithm"].unique()))
@@ -62,7 +63,7 @@ def transfer_bytes(rates: pd.DataFrame) -> Figure:
 
 
 def expected_rate(rows: pd.DataFrame) -> tuple[pd.Series, str]:
-    """The rate that an experiment's transfers are held against, by row of comm.rates.TABLE, and its key of SOURCES.
+    """The rate that an experiment's transfers are held against, by row of tables.RATES, and its key of SOURCES.
 
     The machine's where it has one for every row; else what was probed; else the one fitted at the smallest count of a
     route, where others are left to hold it against.
@@ -77,7 +78,7 @@ def expected_rate(rows: pd.DataFrame) -> tuple[pd.Series, str]:
 
 
 def _expected_lines(axes: Axes, rows: pd.DataFrame, look: style.Look) -> None:
-    """One line where every algorithm is known; else one by each reading, the tree's thin."""
+    """One line where every algorithm is known; else one by each assumed algorithm, the tree's thin."""
     known = rows["algorithm"] == rows["reading"]
     for reading, width in ((RING, look.width), (TREE, look.width / 2)):
         line = rows[known | (rows["reading"] == reading)].dropna(subset=["expected_s"]).sort_values("gpus")
@@ -159,7 +160,7 @@ def _reference(axes: Axes, rows: pd.DataFrame, column: str, words: str, look: st
 
 
 def _rates(rows: pd.DataFrame, sections: list[str]) -> pd.DataFrame:
-    """Points of `style.draw_marks`: the implied rates of one section, one for readings that are alike."""
+    """Points of `style.draw_marks`: the implied rates of one section, one where both algorithms send the same."""
     place = sections.index(str(rows["section"].iloc[0])) - (len(sections) - 1) / 2
     rows = rows.drop_duplicates(["gpus", "sent_bytes"])
     points = rows.assign(
@@ -186,7 +187,7 @@ def _by(row: Mapping[Any, Any]) -> str:
     """The algorithm in words."""
     if row["algorithm"] == row["reading"]:
         return f"by {row['algorithm']}"
-    return f"algorithm {row['algorithm']}" + ("" if row["alike"] else f", read as a {row['reading']}")
+    return f"algorithm {row['algorithm']}" + ("" if row["alike"] else f", counted as a {row['reading']}")
 
 
 def _rate_legend(rates: pd.DataFrame, looks: Mapping[str, style.Look]) -> dict[str, Any]:

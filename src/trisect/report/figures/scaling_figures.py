@@ -1,7 +1,6 @@
-"""The figures: one function each, from a table of all experiments to a matplotlib figure.
+"""How time, cost and memory change with the count: from tables.SCALING of all experiments to a matplotlib figure.
 
-Those in this file take `tables.SCALING` rows: one per experiment, section and GPU count, and the rows TOTAL. All draw
-the 95 % interval wherever the table has one, and oversubscribed points hollow.
+All draw the 95 % interval wherever the table has one, and oversubscribed points hollow.
 """
 
 from __future__ import annotations
@@ -11,23 +10,40 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
 from trisect import wording
 from trisect.report.figures import bars, series, style
+from trisect.results.notes import Note, note
 from trisect.results.tables import TOTAL
 
-CAUSE_LOOKS = {
-    "imbalance": style.Look("#2f5575"),
-    "jitter": style.Look("#e69f00", hatch="////"),
-    "late start": style.Look("#b9c4ce"),
-}
-
-
 RACE = {
-    "compute_max_s": ("compute of the slowest rank", style.PART_LOOKS["compute"]),
-    "transfer_s": ("transfer", style.Look("#b36b00", "s")),  # darker than the bars' transfer: a line has less ink
+    "compute_max_s": ("compute of the slowest rank", replace(style.PART_LINES["compute"], line="-")),
+    "transfer_s": ("transfer", replace(style.PART_LINES["transfer"], line="-")),
 }
+
+
+@style.theme()
+def speedup(scaling: pd.DataFrame) -> Figure:
+    """How many times as fast each count is as the smallest, per section and combined, against the ideal line."""
+    table = scaling.assign(ideal=scaling["gpus"] / scaling["baseline_gpus"])
+    figure, panels = series.per_experiment(table, "speedup", "speedup", wording.times)
+    tallest = table[["speedup", "speedup_hi", "ideal"]].max().max()
+    lowest = min(1.0, table[["speedup", "speedup_lo"]].min().min())
+    for axes, experiment in zip(panels, style.experiments_of(table), strict=True):
+        rows = table[(table["experiment"] == experiment) & (table["section"] == TOTAL)].sort_values("gpus")
+        ideal = style.IDEAL
+        gid = style.tag(experiment)
+        axes.plot(rows["gpus"], rows["ideal"], color=ideal.colour, linestyle=ideal.line, linewidth=1.0, gid=gid)
+        series.log_counts(axes, lowest / 1.15, tallest * 1.25)
+        fair = rows[~rows["oversubscribed"].astype(bool)]
+        last = (rows if fair.empty else fair).iloc[-1]
+        said = f"{wording.digits(last['speedup'])} of {last['ideal']:g} at {last['gpus']}"
+        axes.set_xlabel(f"{style.unit_of(rows)}s\n{said}")
+    style.label_rows(panels, "speedup")
+    ends = {"combined": style.line_handle(style.COMBINED), "ideal": style.line_handle(style.IDEAL)}
+    style.legend(figure, series.section_handles(scaling) | ends, scaling)
+    return figure
 
 
 @style.theme()
@@ -40,26 +56,11 @@ def cost(scaling: pd.DataFrame) -> Figure:
         **{part: scaling["cost"] * scaling[f"{part}_s"] / scaling["span_s"] for part in style.PART_LOOKS}
     )
     figure = bars.stacks(heights[heights["section"] == TOTAL], style.PART_LOOKS, whole="cost")
+    look = style.IDEAL
     for axes in figure.axes:
-        axes.axhline(1, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2.5)
+        axes.axhline(1, color=look.colour, linewidth=look.width, linestyle=look.line, zorder=2.5)
     style.label_rows(figure.axes, f"{style.unit_of(scaling)}-seconds, relative")
-    ideal = {"ideal: 1": Line2D([], [], color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)))}
-    style.legend(figure, {**bars.handles(style.PART_LOOKS), **ideal}, scaling)
-    return figure
-
-
-@style.theme()
-def wait_causes(scaling: pd.DataFrame) -> Figure:
-    """Wait over compute of each section, as stacked causes: imbalance, jitter, late start."""
-    columns = {cause: f"wait_{cause.replace(' ', '_')}_s" for cause in CAUSE_LOOKS}
-    shares = {cause: scaling[column] / scaling["compute_s"] for cause, column in columns.items()}
-    heights = series.over_compute(scaling.assign(**shares), "wait_s")
-    sections = heights[heights["section"] != TOTAL]
-    figure = bars.stacks(sections, CAUSE_LOOKS, "value", wording.percent, by=("experiment", "section"))
-    style.label_rows(figure.axes, "wait over compute")
-    for axes in figure.axes:
-        axes.yaxis.set_major_formatter(style.PERCENT)
-    style.legend(figure, bars.handles(CAUSE_LOOKS), scaling)
+    style.legend(figure, {**bars.handles(style.PART_LOOKS), "ideal: 1": style.line_handle(look)}, scaling)
     return figure
 
 
@@ -100,9 +101,13 @@ def crossing(scaling: pd.DataFrame) -> Figure:
         series.log_seconds(axes, total)
         style.of_experiment(axes, experiment)
         count = meeting(total[~total["oversubscribed"].astype(bool)])
-        style.note(axes, "do not meet" if count is None else f"meet at {count:.0f}")
+        drawn = meeting(total)  # with the points that share cores, which are drawn too
         if count is not None:
+            said = f"meet at {count:.0f}"
             axes.axvline(count, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)))
+        else:
+            said = "do not meet" if drawn is None else "meet only on shared cores"
+        axes.set_xlabel(f"{style.unit_of(total)}s\n{said}")
     style.label_rows(panels, "s per iteration")
     style.legend(figure, {words: style.line_handle(look) for words, look in RACE.values()}, scaling)
     return figure
@@ -127,68 +132,13 @@ def meeting(total: pd.DataFrame) -> float | None:
 
 
 @style.theme()
-def wait_ratio(scaling: pd.DataFrame) -> Figure:
-    """Wait over compute per section; a panel per kind of experiment.
-
-    The interval spans wait_lo / compute_hi to wait_hi / compute_lo: at least as wide as the ratio's own.
-    """
-    table = series.over_compute(scaling, "wait_s")
-    families = style.families_of(scaling)
-    looks = style.section_looks(scaling)
-    figure, panels = style.panels(len(families), 2, 3.1)
-    for axes, (sections, experiments) in zip(panels, families.items(), strict=True):
-        lines = style.experiment_lines(experiments)
-        for experiment, section in ((e, s) for e in experiments for s in looks if s in sections):
-            points = series.points(table, experiment, section, "value", "wait over compute", wording.percent)
-            style.draw_series(axes, points, replace(looks[section], line=lines[experiment]))
-        style.gpu_axis(axes, scaling[scaling["experiment"].isin(experiments)])
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(style.PERCENT)
-        style.title(axes, wording.listed(experiments))
-        axes.set_ylabel("wait over compute")
-    style.legend(figure, series.handles(scaling, families), scaling)
-    return figure
-
-
-@style.theme()
-def load_balance(scaling: pd.DataFrame) -> Figure:
-    """Load balance per section and combined; a panel per experiment."""
-    return _efficiency(scaling, "load_balance", "load balance")
-
-
-@style.theme()
-def serialization_efficiency(scaling: pd.DataFrame) -> Figure:
-    """Serialization efficiency per section and combined; a panel per experiment."""
-    return _efficiency(scaling, "serialization_efficiency", "serialization efficiency")
-
-
-@style.theme()
-def transfer_efficiency(scaling: pd.DataFrame) -> Figure:
-    """Transfer efficiency per section and combined; a panel per experiment."""
-    return _efficiency(scaling, "transfer_efficiency", "transfer efficiency")
-
-
-@style.theme()
-def comm_efficiency(scaling: pd.DataFrame) -> Figure:
-    """Communication efficiency per section and combined; a panel per experiment."""
-    return _efficiency(scaling, "comm_efficiency", "communication efficiency")
-
-
-def _efficiency(scaling: pd.DataFrame, column: str, words: str) -> Figure:
-    looks = style.section_looks(scaling)
-    experiments = style.experiments_of(scaling)
-    figure, panels = style.panels(len(experiments), 4, 2.7, sharey="all")
-    for axes, experiment in zip(panels, experiments, strict=True):
-        rows = scaling[scaling["experiment"] == experiment]
-        for section in [*style.sections_of(rows), TOTAL]:
-            style.draw_series(
-                axes, series.points(scaling, experiment, section, column, words, wording.percent), looks[section]
-            )
-        style.gpu_axis(axes, rows)
-        style.of_experiment(axes, experiment)
-    panels[0].set_ylim(0, max(1.05, 1.03 * float(scaling[[column, f"{column}_hi"]].max().max())))
-    panels[0].yaxis.set_major_formatter(style.PERCENT)
-    style.label_rows(panels, words)
-    handles = {(name if name != TOTAL else "combined"): style.line_handle(look) for name, look in looks.items()}
-    style.legend(figure, handles, scaling)
+def peak_memory(scaling: pd.DataFrame) -> Figure | Note:
+    """Peak memory of the rank that used most, in each section; a panel per experiment."""
+    if scaling["peak_memory_bytes"].isna().all():
+        return note("no_peak_memory")
+    figure, panels = series.per_experiment(scaling, "peak_memory_bytes", "peak memory", wording.size, combined=False)
+    panels[0].set_ylim(0, 1.08 * float(scaling["peak_memory_bytes"].max()))
+    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e9:g}"))
+    style.label_rows(panels, "peak memory of a rank, GB")
+    style.legend(figure, series.section_handles(scaling), scaling)
     return figure

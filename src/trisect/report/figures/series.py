@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -19,18 +20,32 @@ TWO_DECADES = 100
 def points(
     scaling: pd.DataFrame, experiment: str, section: str, column: str, words: str, form: wording.Form
 ) -> pd.DataFrame:
-    """One series for `style.draw_series`; a point's hover text names it, its value and its interval."""
+    """One series for `style.draw_series`; a point's hover text names it, its value and its interval, if it has one."""
     rows = scaling[(scaling["experiment"] == experiment) & (scaling["section"] == section)]
-    drawn = rows[["experiment", "section", "gpus", "oversubscribed"]].assign(
-        value=rows[column], lo=rows[f"{column}_lo"], hi=rows[f"{column}_hi"]
-    )
+    ends = {end: rows.get(f"{column}_{end}", pd.Series(np.nan, rows.index)) for end in ("lo", "hi")}
+    drawn = rows[["experiment", "section", "gpus", "oversubscribed"]].assign(value=rows[column], **ends)
     hover = []
     for row, point in zip(rows.to_dict("records"), drawn.to_dict("records"), strict=True):
-        lo, hi = point["lo"], point["hi"]
-        spread = "" if np.isnan(lo) else f" ({form(lo)} to {form(hi)})"
-        said = f"{words} {form(point['value'])}{spread}, {row['iterations']} iterations"
+        spread = wording.interval(point["value"], point["lo"], point["hi"], form)
+        said = f"{words} {form(point['value'])}{f' ({spread})' if spread else ''}, {row['iterations']} iterations"
         hover.append(f"{style.where(row)}: {said}{style.flag(row)}")
     return drawn.assign(hover=hover)
+
+
+def per_experiment(
+    scaling: pd.DataFrame, column: str, words: str, form: wording.Form, *, combined: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """A panel per experiment on one scale: a line per section, and a thick one for all combined."""
+    looks = style.section_looks(scaling)
+    experiments = style.experiments_of(scaling)
+    figure, panels = style.panels(len(experiments), 4, 2.7, sharey="all")
+    for axes, experiment in zip(panels, experiments, strict=True):
+        rows = scaling[scaling["experiment"] == experiment]
+        for section in style.sections_of(rows) + [TOTAL] * combined:
+            style.draw_series(axes, points(scaling, experiment, section, column, words, form), looks[section])
+        style.gpu_axis(axes, rows)
+        style.of_experiment(axes, experiment)
+    return figure, panels
 
 
 def over_compute(scaling: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -58,6 +73,14 @@ def log_seconds(axes: Axes, rows: pd.DataFrame) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
+def log_counts(axes: Axes, low: float, high: float) -> None:
+    """A vertical log2 axis with a tick at each power of two."""
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
 def note_zeros(axes: Axes, rows: pd.DataFrame, column: str) -> None:
     """Say at which counts a value is zero, and so not on a logarithmic axis."""
     zeros = sorted(rows.loc[rows[column] == 0, "gpus"].unique())
@@ -66,10 +89,14 @@ def note_zeros(axes: Axes, rows: pd.DataFrame, column: str) -> None:
         style.note(axes, f"zero at {counts} {style.unit_of(rows)}{'s' if zeros != [1] else ''}: not drawn")
 
 
+def section_handles(scaling: pd.DataFrame) -> dict[str, Line2D]:
+    """Legend of the sections' colours and markers."""
+    looks = style.section_looks(scaling)
+    return {name: style.line_handle(look) for name, look in looks.items() if name != TOTAL}
+
+
 def handles(scaling: pd.DataFrame, families: dict[tuple[str, ...], list[str]]) -> dict[str, Line2D]:
     """Legend of panels that hold several experiments: a colour per section, a line style per experiment."""
-    looks = style.section_looks(scaling)
-    sections = {name: style.line_handle(look) for name, look in looks.items() if name != TOTAL}
     sharing: dict[style.LineStyle, list[str]] = {}
     for experiments in families.values():
         for name, line in style.experiment_lines(experiments).items():
@@ -78,4 +105,4 @@ def handles(scaling: pd.DataFrame, families: dict[tuple[str, ...], list[str]]) -
         ", ".join(names): style.line_handle(style.Look(style.MUTED, line=line), marker=False)
         for line, names in sharing.items()
     }
-    return sections | dashes
+    return section_handles(scaling) | dashes

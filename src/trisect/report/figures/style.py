@@ -31,12 +31,14 @@ TAG = "tag:"
 
 WIDTH_IN = 9.0
 MOST_LABELS = 7
+MARK_SIZE = 5.5
 INK = "#1f2933"
 MUTED = "#5a6672"
 
-# Okabe and Ito's palette: told apart with any colour vision; markers tell them apart in grey.
-_SECTION_COLOURS = ("#0072b2", "#d55e00", "#007a5a", "#a8518a", "#8c6d00", "#444444")
+# Told apart with any colour vision, and from the colours of parts and causes; markers tell them apart in grey.
+_SECTION_COLOURS = ("#00806f", "#b3203f", "#1f8fc4", "#c2479b", "#8c5a3c", "#444444")
 _SECTION_MARKERS = ("o", "s", "^", "v", "P", "X")
+_PLACED = ("gradient", "denoiser", "forward", "backward")
 _LINES = {"2d": ("-", "-.", (0, (7, 1, 1, 1, 1, 1))), "3d": ("--", ":", (0, (1, 2)))}
 
 RC = {
@@ -92,6 +94,23 @@ PART_LOOKS = {
 }
 """The three parts of a section; dark, middle and light, so that grey print keeps them apart."""
 
+PART_LINES = {
+    "compute": Look(PART_LOOKS["compute"].colour),
+    "transfer": Look("#b36b00", "s", (0, (5, 1.5))),
+    "wait": Look("#6b7784", "^", (0, (1, 1))),
+}
+"""The same as lines, which have less ink: darker."""
+
+CAUSE_LOOKS = {
+    "imbalance": Look("#2f5a1c"),
+    "jitter": Look("#79ab5f", hatch="////"),
+    "late start": Look("#cbe3b0"),
+}
+"""The causes of wait: a hue of their own, dark to light as the parts are."""
+
+IDEAL = Look(INK, "", (0, (4, 2)), 1.0)
+"""What perfect scaling would be."""
+
 PERCENT = FuncFormatter(lambda value, _: f"{100 * value:g} %")
 
 COMBINED = Look(INK, marker="D", line="-", width=2.2)
@@ -123,10 +142,17 @@ def families_of(scaling: pd.DataFrame) -> dict[tuple[str, ...], list[str]]:
 
 
 def section_looks(scaling: pd.DataFrame) -> dict[str, Look]:
-    """One colour and marker per section, the same in every panel, and the look of the combined series."""
+    """One colour and marker per section, the same in every figure, and the look of the combined series.
+
+    The sections of our own problems have a place of their own, also in a table that lacks some of them.
+    """
     names = sections_of(scaling)
-    colours, markers = _SECTION_COLOURS, _SECTION_MARKERS
-    looks = {name: Look(colours[i % len(colours)], markers[i % len(markers)]) for i, name in enumerate(names)}
+    others = [name for name in names if name not in _PLACED]
+    places = {name: _PLACED.index(name) if name in _PLACED else len(_PLACED) + others.index(name) for name in names}
+    if not set(names) & set(_PLACED):
+        places = {name: place for place, name in enumerate(names)}
+    kinds = len(_SECTION_COLOURS)
+    looks = {name: Look(_SECTION_COLOURS[i % kinds], _SECTION_MARKERS[i % kinds]) for name, i in places.items()}
     return looks | {TOTAL: COMBINED}
 
 
@@ -180,14 +206,6 @@ def title(axes: Axes, *texts: str) -> None:
     axes.set_title("\n".join(textwrap.fill(text, 88 // columns) for text in texts))
 
 
-def sentence(text: str) -> Figure:
-    """A figure that says why there is nothing to draw."""
-    with theme():
-        figure = Figure(figsize=(WIDTH_IN, 0.6))
-        figure.text(0.02, 0.5, text, va="center", color=MUTED)
-    return figure
-
-
 def label_rows(panels: Iterable[Axes], *lines: str) -> None:
     """Name the vertical axis, once a row."""
     for axes in panels:
@@ -212,11 +230,12 @@ def tag(experiment: str, section: str = "", hover: str = "") -> str:
     return TAG + quote(json.dumps([experiment, section, hover]))
 
 
-def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+def draw_series(axes: Axes, points: pd.DataFrame, look: Look, size: float = MARK_SIZE) -> None:
     """One series: a line, its intervals, and one marker per point, hollow where oversubscribed.
 
     Args:
         points: one row per GPU count: experiment, section, gpus, value, lo, hi, oversubscribed, hover; NaN is skipped.
+        size: of the markers, in points.
     """
     points = points.dropna(subset=["value"]).sort_values("gpus")
     if points.empty:
@@ -226,12 +245,12 @@ def draw_series(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     sns.lineplot(data=points, x="gpus", y="value", ax=axes, errorbar=None, legend=False, **line)
     axes.lines[-1].set_gid(untitled)
     axes.set_ylabel("")
-    draw_marks(axes, points.assign(marker=look.marker), look.colour)
+    draw_marks(axes, points.assign(marker=look.marker), look.colour, size)
 
 
-def draw_marks(axes: Axes, points: pd.DataFrame, colour: str) -> None:
+def draw_marks(axes: Axes, points: pd.DataFrame, colour: str, size: float = MARK_SIZE) -> None:
     """The intervals and markers of `draw_series`, each point with a `marker` of its own; `at`, if given, is its x."""
-    style: dict[str, Any] = {"color": colour, "markersize": 5.5, "markeredgewidth": 1.2, "linestyle": "none"}
+    style: dict[str, Any] = {"color": colour, "markersize": size, "markeredgewidth": 1.2, "linestyle": "none"}
     for point in points.to_dict("records"):
         x = point.get("at", point["gpus"])
         if not math.isnan(point["lo"]) and not math.isnan(point["hi"]):
@@ -244,8 +263,8 @@ def draw_marks(axes: Axes, points: pd.DataFrame, colour: str) -> None:
 def legend(figure: Figure, handles: Mapping[str, Line2D | Patch], scaling: pd.DataFrame) -> None:
     """One legend below the panels; it explains hollow points where there are any."""
     if scaling["oversubscribed"].any():
-        hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 5.5, "linestyle": "none"}
-        handles = {**handles, "hollow: oversubscribed, more ranks than cores": Line2D([], [], color=INK, **hollow)}
+        hollow = Line2D([], [], color=INK, marker="o", markerfacecolor="white", markersize=MARK_SIZE, linestyle="none")
+        handles = {**handles, "hollow: oversubscribed, more ranks than cores": hollow}
     columns = len(handles) if len(handles) <= 5 else math.ceil(len(handles) / 2)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, handlelength=2.4)
 

@@ -10,8 +10,9 @@ from urllib.parse import unquote
 
 from matplotlib.figure import Figure
 
-from trisect.report.figures.style import TAG, theme
+from trisect.report.figures.style import MUTED, TAG, WIDTH_IN, theme
 
+_REASON = "data-nothing-drawn"
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _TAGGED = re.compile(rf'<g id="{TAG}([^"]*)">')
 _PATH = re.compile(r' d="[^"]*"')
@@ -21,6 +22,20 @@ _RECTANGLE = re.compile(r"M (\S+) (\S+) L (\S+) \2 L \3 (\S+) L \1 \4 L \1 \2 ")
 _PATHS = re.compile(r'(?:<path d="[^"]*"[^>]*/>\s*){2,}')
 _ONE_PATH = re.compile(r'<path d="([^"]*)"([^>]*)/>')
 _REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
+
+
+def sentence(text: str) -> str:
+    """A document that says why there is nothing to draw."""
+    with theme():
+        figure = Figure(figsize=(WIDTH_IN, 0.6))
+        figure.text(0.02, 0.5, text, va="center", color=MUTED)
+    return render(figure).replace("<svg", f'<svg {_REASON}="{html.escape(text)}"', 1)
+
+
+def reason(svg: str) -> str:
+    """Why a document of `draw` shows nothing; "" where it shows a figure."""
+    found = re.search(rf'<svg {_REASON}="([^"]*)"', svg)
+    return html.unescape(found[1]) if found else ""
 
 
 def render(figure: Figure) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from trisect import wording
 from trisect.report.figures.style import sections_of
-from trisect.results.tables import EFFICIENCIES, RELATIVE, SCALING, TIMES, TOTAL
+from trisect.report.text.notes import all_in_words, in_words
+from trisect.results.notes import note
+from trisect.results.tables import EFFICIENCIES, SCALING, TIMES, TOTAL
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ NumberColumns = Mapping[str, tuple[str, wording.Form]]
 
 MAIN: NumberColumns = {
     "span_s": ("span", wording.seconds),
+    "speedup": ("speedup of ideal", wording.times),
     "compute_s": ("compute", wording.seconds),
     "transfer_s": ("transfer", wording.seconds),
     "wait_s": ("wait", wording.seconds),
@@ -81,10 +84,11 @@ MAIN: NumberColumns = {
 
 _FORMS: dict[str, wording.Form] = {
     **dict.fromkeys(TIMES, wording.seconds),
-    **dict.fromkeys((*EFFICIENCIES, *RELATIVE, "load_balance_bound", "unattributed_share"), wording.percent),
-    "cost": wording.times,
-    "profiling_overhead": wording.times,
+    **dict.fromkeys((*EFFICIENCIES, "comp_scaling", "global_efficiency"), wording.percent),
+    **dict.fromkeys(("load_balance_bound", "unattributed_share"), wording.percent),
+    **dict.fromkeys(("cost", "speedup", "profiling_overhead"), wording.times),
     "payload_bytes": wording.size,
+    "peak_memory_bytes": wording.size,
 }
 
 
@@ -93,13 +97,15 @@ MAX_UNATTRIBUTED = 0.01
 
 
 def main_table(rows: pd.DataFrame) -> list[Row]:
-    """Rows by count, sections first and their total last, with the columns of MAIN."""
-    return [
-        Row(
-            row["section"], row["gpus"], bool(row["oversubscribed"]), [_cell(row, name, MAIN[name][1]) for name in MAIN]
-        )
-        for row in _ordered(rows).to_dict("records")
-    ]
+    """Rows by count, sections first and their total last, with the columns of MAIN; speedup beside its ideal."""
+    found = []
+    for row in _ordered(rows).to_dict("records"):
+        of_row = {name: _cell(row, name, form) for name, (_, form) in MAIN.items()}
+        if not pd.isna(row["speedup"]):
+            of_ideal = note("speedup_of_ideal", speedup=row["speedup"], ideal=row["gpus"] / row["baseline_gpus"])
+            of_row["speedup"] = replace(of_row["speedup"], shown=in_words(of_ideal))
+        found.append(Row(row["section"], row["gpus"], bool(row["oversubscribed"]), list(of_row.values())))
+    return found
 
 
 def all_columns(rows: pd.DataFrame) -> dict[str, list[Quantity]]:
@@ -140,19 +146,18 @@ def grid(rows: pd.DataFrame, names: Mapping[str, str], columns: NumberColumns) -
     return Grid(list(names.values()), [title for title, _ in used.values()], made)
 
 
-def notes(rows: pd.DataFrame) -> list[str]:
+def table_notes(rows: pd.DataFrame, unit: str = "GPU") -> list[str]:
     """What a reader of the table has to know beside its numbers, a sentence each."""
     sections = rows[rows["section"] != TOTAL]
-    bound = sections.loc[sections["transfer_is_bound"].astype(bool), "section"].unique()
-    repaired = sections.loc[sections["repairs"] > 0, "gpus"].unique()
-    stray = sections.loc[sections["unattributed_share"] > MAX_UNATTRIBUTED, "gpus"].unique()
-    sentences = {
-        "A rooted collective, such as a broadcast, takes part in {}: transfer there is a lower bound, and some of the "
-        "wait may be transfer.": bound,
-        "Traces were repaired while reading at {}: the numbers there rest on mended values.": repaired,
-        f"More than {wording.percent(MAX_UNATTRIBUTED)} of the device time belongs to no launch at {{}}.": stray,
-    }
-    return [text.format(wording.listed([str(at) for at in where])) for text, where in sentences.items() if len(where)]
+    bound = sections.loc[sections["transfer_is_bound"].astype(bool), "section"].unique().tolist()
+    repaired = sections.loc[sections["repairs"] > 0, "gpus"].unique().tolist()
+    stray = sections.loc[sections["unattributed_share"] > MAX_UNATTRIBUTED, "gpus"].unique().tolist()
+    found = [
+        note("rooted_in_table", sections=bound) if bound else None,
+        note("repaired_at", counts=repaired) if repaired else None,
+        note("unattributed_in_table", counts=stray, limit=MAX_UNATTRIBUTED) if stray else None,
+    ]
+    return all_in_words(filter(None, found), unit)
 
 
 def _ordered(rows: pd.DataFrame) -> pd.DataFrame:

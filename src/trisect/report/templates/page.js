@@ -56,7 +56,7 @@
     area.remove();
     return done;
   };
-  for (const table of all("main .scroll > table")) {
+  for (const table of all(".scroll > table")) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
@@ -68,10 +68,10 @@
     table.closest(".scroll").after(button);
   }
 
-  // A link to a run opens it.
+  // A link opens what it leads to, and what that is folded into.
   const open = () => {
     const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (target instanceof HTMLDetailsElement) target.open = true;
+    for (let part = target; part; part = part.parentElement) if (part instanceof HTMLDetailsElement) part.open = true;
   };
   addEventListener("hashchange", open);
   open();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -10,13 +10,20 @@ import jinja2
 import yaml
 
 from trisect import wording
+from trisect.config.machine import AUTO
 from trisect.results.notes import Note
 
-FILTERS = {
+
+def algorithm_name(algorithm: str) -> str:
+    """An algorithm in words: files say "chosen" where the backend took one by itself."""
+    return "auto" if algorithm == AUTO else algorithm
+
+
+FILTERS: dict[str, Callable[..., str]] = {"algorithm": algorithm_name} | {
     name: getattr(wording, name)
     for name in (
         *("digits", "seconds", "percent", "signed_percent", "size", "gb_per_s", "times"),
-        *("listed", "counted", "counts", "ranks", "iterations", "upper_first", "unbroken"),
+        *("listed", "counted", "counts", "ranks", "iterations", "metric", "upper_first", "unbroken"),
     )
 }
 """What templates may word numbers with: functions of trisect.wording, by their names."""
@@ -51,3 +58,9 @@ def in_words(note: Note, unit: str = "GPU", form: str = "long") -> str:
 def all_in_words(notes: Iterable[Note], unit: str = "GPU") -> list[str]:
     """Each of several notes as a sentence, those that read alike once."""
     return list(dict.fromkeys(in_words(one, unit) for one in notes))
+
+
+def as_markdown(notes: Iterable[Note]) -> str:
+    """The content of findings.md."""
+    lines = [f"- {sentence}" for sentence in all_in_words(notes)] or ["Nothing to remark."]
+    return "\n".join(["# Findings", "", *lines, ""])

@@ -65,7 +65,7 @@ def what_if_cells(change: Change, record: PredictionRecord) -> list[str]:
     def reached(count: float) -> str:
         return "none" if not count else f"{largest} or more" if count == largest else f"{count:.0f}"
 
-    words = in_words(note(f"change_{change.change}"))
+    words = in_words(note(f"change_{change.change}"), record.unit)
     return [words, *map(reached, (change.pays, change.half, change.crossing)), percent(change.efficiency)]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+from typing import Any
+
 import pandas as pd
 
 from trisect import wording
-from trisect.analysis.differences import BETTER, NOISE, UNTESTED, WORSE, Comparison, RunKey
+from trisect.analysis.differences import BETTER, COMPARED_TIMES, NOISE, UNTESTED, WORSE, Comparison, RunKey
 from trisect.report.text.notes import all_in_words
 from trisect.results.notes import note
 from trisect.results.tables import TOTAL
@@ -13,18 +16,18 @@ from trisect.results.tables import TOTAL
 
 def aligned(table: pd.DataFrame, figures: int = 4) -> list[str]:
     """A table as lines; numbers to so many significant digits."""
-    return (
-        table.to_string(index=False, float_format=lambda value: f"{value:.{figures}g}").splitlines()
-        if len(table)
-        else []
-    )
+    if table.empty:
+        return []
+    shown = table.to_string(index=False, na_rep=wording.NO_NUMBER, float_format=lambda value: f"{value:.{figures}g}")
+    return shown.splitlines()
 
 
 def rates_text(rates: pd.DataFrame) -> list[str]:
     """Implied rates (tables.RATES) of one experiment, without what nothing is known of."""
     unknown = [name for name in ("machine_gb_per_s", "probed_gb_per_s") if rates[name].isna().all()]
     hidden = ["experiment", "hidden_s", "iterations", "oversubscribed", "cut_lines", *unknown]
-    return aligned(rates.assign(off=rates["off"].map("{:+.1%}".format)).drop(columns=hidden))
+    shown = rates.assign(off=rates["off"].map(wording.signed_percent)).drop(columns=hidden)
+    return aligned(shown.rename(columns={"reading": "assumed", "off": "error"}))
 
 
 def comparison_text(comparison: Comparison) -> list[str]:
@@ -32,22 +35,48 @@ def comparison_text(comparison: Comparison) -> list[str]:
     table = comparison.table
     beyond = table["verdict"].isin([WORSE, BETTER])
     whole = (table["section"] == TOTAL) & (table["metric"] == "span_s")
-    return [*aligned(table.loc[beyond | whole].drop(columns="p_adjusted"), 3), *summary(comparison)]
+    rows = [_difference(row) for row in table[beyond | whole].to_dict("records")]
+    return [*aligned(pd.DataFrame(rows)), *summary(comparison)]
+
+
+def _difference(row: dict[Hashable, Any]) -> dict[str, object]:
+    """A row of tables.COMPARISON as people read it."""
+    is_time = row["metric"] in COMPARED_TIMES
+    form, change = (wording.seconds, wording.seconds) if is_time else (wording.percent, wording.points)
+    ends = wording.interval(row["difference"], row["difference_lo"], row["difference_hi"], change)
+    return {
+        "run": run_name((row["experiment"], row["gpus"])),
+        "section": row["section"],
+        "metric": wording.metric(row["metric"]),
+        "before": form(row["before"]),
+        "after": form(row["after"]),
+        "difference": change(row["difference"]),
+        "95 % interval": ends or wording.NO_NUMBER,
+        "of span": wording.signed_percent(row["change"]) if is_time else wording.NO_NUMBER,
+        "verdict": row["verdict"],
+    }
 
 
 def summary(comparison: Comparison) -> list[str]:
-    """How many differences of which kind there are, what changed, and which runs stand alone: a sentence each."""
+    """How many differences of which kind there are, what changed, and which runs are on one side only, as sentences."""
     counts = comparison.table["verdict"].value_counts()
     verdicts = [
         {"verdict": kind, "count": int(counts[kind])} for kind in (WORSE, BETTER, NOISE, UNTESTED) if kind in counts
     ]
-    notes = [note("compared", count=len(comparison.table), verdicts=verdicts), *comparison.changed]
+    before, after = comparison.folders
+    notes = [note("compared", before=before, after=after, count=len(comparison.table), verdicts=verdicts)]
+    notes += comparison.changed
     for runs, side in ((comparison.only_before, "before"), (comparison.only_after, "after")):
         notes += [note("only_on_one_side", side=side, runs=[run_name(run) for run in runs])] if runs else []
     return all_in_words(notes)
 
 
+def run_names(runs: Iterable[RunKey]) -> str:
+    """Runs in words, by experiment and count."""
+    return wording.listed(run_name(run) for run in sorted(runs))
+
+
 def run_name(run: RunKey) -> str:
-    """A run in words."""
+    """A run in words; one that `trisect decompose` made has no experiment's name."""
     experiment, gpus = run
-    return f"{experiment or 'a job'} at {wording.counted(gpus, 'rank') if not experiment else gpus}"
+    return f"{experiment} at {gpus}" if experiment else f"a job of {wording.counted(gpus, 'rank')}"

@@ -1,11 +1,11 @@
-"""Operators of the host that lie inside others, which are most of them and need not be kept."""
+"""Operators of the host that lie inside others: most of them, and not needed to tell when the host computed."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from trisect.trace.columns import Column, GrowingColumns, Mask
 from trisect.trace.events import MISSING_NS
+from trisect.trace.growing_columns import Column, GrowingColumns, Mask
 
 
 def calls_inside(calls_ns: Column, start_ns: Column, end_ns: Column) -> Column:

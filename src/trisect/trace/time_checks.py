@@ -1,7 +1,7 @@
-"""Times that cannot be: what is dropped or cut short, and counted, and what is refused.
+"""Impossible times: events that are dropped or shortened, and counted, and events that are refused.
 
-Device work of one stream runs one piece after another, so none can last into the next. A time of zero or
-a negative duration is the profiler's way of having no record.
+Device work of one stream runs one piece after another, so none can last into the next. A time of zero or a negative
+duration means that the profiler has no record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Device:
     start_ns: Column
     end_ns: Column
     correlation: Column
-    kernel: Column  # place in Timeline.communication of those that communicate, else -1
+    kernel: Column  # place in Recording.communication of those that communicate, else -1
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Launches:
     kernel: Column
 
 
-def device_activity(timeline: Recording, repairs: Counter[str], refuse: Refuse) -> Device:
+def device_activity(recording: Recording, repairs: Counter[str], refuse: Refuse) -> Device:
     """Device activity without duplicates and with possible durations.
 
     Raises:
-        TrisectError: a collective has no time, or a duration that cannot be mended.
+        TrisectError: a collective has no time, or a duration that cannot be repaired.
     """
-    columns = timeline.device
+    columns = recording.device
     stream, start_ns, dur_ns = columns["stream"], columns["start_ns"], columns["dur_ns"]
     order = np.lexsort((columns["correlation"], dur_ns, start_ns, stream))
     repeated = np.ones(len(order), bool)
@@ -62,18 +62,18 @@ def device_activity(timeline: Recording, repairs: Counter[str], refuse: Refuse) 
     _count(repairs, duplicated_event=repeated.sum())
     untimed = (start_ns[order] == 0) & ~repeated
     for at in order[untimed & (columns["kernel"][order] >= 0)][:1]:
-        kernel = timeline.communication[columns["kernel"][at]]
+        kernel = recording.communication[columns["kernel"][at]]
         raise refuse(f"collective {kernel.name!r} has no timestamp; record the trace again", kernel)
     _count(repairs, zero_timestamp=untimed.sum())
     order = order[~repeated & ~untimed]
-    end_ns = _possible_ends(timeline, order, repairs, refuse)
+    end_ns = _possible_ends(recording, order, repairs, refuse)
     return Device(start_ns[order], end_ns, columns["correlation"][order], columns["kernel"][order])
 
 
-def _possible_ends(timeline: Recording, order: Column, repairs: Counter[str], refuse: Refuse) -> Column:
-    stream, start_ns, dur_ns = (timeline.device[name][order] for name in ("stream", "start_ns", "dur_ns"))
-    for at in order[(dur_ns < 0) & (timeline.device["kernel"][order] >= 0)][:1]:
-        kernel = timeline.communication[timeline.device["kernel"][at]]
+def _possible_ends(recording: Recording, order: Column, repairs: Counter[str], refuse: Refuse) -> Column:
+    stream, start_ns, dur_ns = (recording.device[name][order] for name in ("stream", "start_ns", "dur_ns"))
+    for at in order[(dur_ns < 0) & (recording.device["kernel"][order] >= 0)][:1]:
+        kernel = recording.communication[recording.device["kernel"][at]]
         raise refuse(f"collective {kernel.name!r} has a negative duration; record the trace again", kernel)
     end_ns = start_ns + np.maximum(dur_ns, 0)
     follows = stream[1:] == stream[:-1]
@@ -86,9 +86,9 @@ def _possible_ends(timeline: Recording, order: Column, repairs: Counter[str], re
     return end_ns
 
 
-def host_operations(timeline: Recording, repairs: Counter[str]) -> tuple[Column, Column, Column, Column]:
+def host_operations(recording: Recording, repairs: Counter[str]) -> tuple[Column, Column, Column, Column]:
     """Operators of the host that have a time: start_ns, end_ns, thread, c10d. An impossible duration becomes 0."""
-    columns = timeline.host
+    columns = recording.host
     timed = columns["start_ns"] != 0
     start_ns, dur_ns, thread, c10d = (columns[name][timed] for name in ("start_ns", "dur_ns", "thread", "c10d"))
     possible = (dur_ns >= 0) & (dur_ns <= LONGEST_EVENT_NS)
@@ -96,9 +96,9 @@ def host_operations(timeline: Recording, repairs: Counter[str]) -> tuple[Column,
     return start_ns, start_ns + np.where(possible, dur_ns, 0), thread, c10d
 
 
-def timed_launches(timeline: Recording, repairs: Counter[str]) -> Launches:
+def timed_launches(recording: Recording, repairs: Counter[str]) -> Launches:
     """The launches that have a time."""
-    columns = timeline.launches
+    columns = recording.launches
     timed: Any = columns["start_ns"] != 0
     _count(repairs, zero_timestamp=(~timed).sum())
     if timed.all():
@@ -106,43 +106,43 @@ def timed_launches(timeline: Recording, repairs: Counter[str]) -> Launches:
     return Launches(*(columns[name][timed] for name in ("start_ns", "thread", "correlation", "kernel")))
 
 
-def usable_marks(
-    timeline: Recording, wanted: Callable[[str], bool], repairs: Counter[str], refuse: Refuse
+def usable_annotations(
+    recording: Recording, wanted: Callable[[str], bool], repairs: Counter[str], refuse: Refuse
 ) -> list[Annotation]:
     """The annotations of wanted names by start, without duplicates.
 
     Raises:
         TrisectError: one of them has no time or an impossible duration.
     """
-    found = [mark for mark in timeline.marks if wanted(mark.name)]
-    for mark in found:
-        if mark.start_ns == 0 and not _recorded_within(timeline, mark):
-            raise refuse(f"annotation {mark.name!r} has no timestamp; record the trace again", mark)
-        if not 0 <= mark.end_ns - mark.start_ns <= LONGEST_EVENT_NS:
-            raise refuse(f"annotation {mark.name!r} has an impossible duration; record the trace again", mark)
-    unique = {(mark.name, mark.thread, mark.start_ns, mark.end_ns): mark for mark in reversed(found)}
+    found = [one for one in recording.annotations if wanted(one.name)]
+    for one in found:
+        if one.start_ns == 0 and not _recorded_within(recording, one):
+            raise refuse(f"annotation {one.name!r} has no timestamp; record the trace again", one)
+        if not 0 <= one.end_ns - one.start_ns <= LONGEST_EVENT_NS:
+            raise refuse(f"annotation {one.name!r} has an impossible duration; record the trace again", one)
+    unique = {(one.name, one.thread, one.start_ns, one.end_ns): one for one in reversed(found)}
     _count(repairs, duplicated_event=len(found) - len(unique))
-    return sorted(unique.values(), key=lambda mark: (mark.start_ns, mark.end_ns))
+    return sorted(unique.values(), key=lambda one: (one.start_ns, one.end_ns))
 
 
-def _recorded_within(timeline: Recording, mark: Annotation) -> bool:
-    """Whether anything starts after `mark` does and before it ends, as in a trace whose times start at zero."""
-    columns = [kind["start_ns"] for kind in (timeline.device, timeline.launches, timeline.host)]
-    columns.append(np.array([other.start_ns for other in timeline.marks], np.int64))
-    return any(((start_ns > mark.start_ns) & (start_ns < mark.end_ns)).any() for start_ns in columns)
+def _recorded_within(recording: Recording, one: Annotation) -> bool:
+    """Whether anything starts after it does and before it ends, as in a trace whose times start at zero."""
+    columns = [kind["start_ns"] for kind in (recording.device, recording.launches, recording.host)]
+    columns.append(np.array([other.start_ns for other in recording.annotations], np.int64))
+    return any(((start_ns > one.start_ns) & (start_ns < one.end_ns)).any() for start_ns in columns)
 
 
-def one_at_a_time(marks: list[Annotation], repairs: Counter[str]) -> list[Annotation]:
+def one_at_a_time(annotations: list[Annotation], repairs: Counter[str]) -> list[Annotation]:
     """Collectives of the host, by start, with none lasting into the next of its thread."""
     following: dict[int, int] = {}
     cut: list[Annotation] = []
-    for mark in reversed(marks):
-        next_ns = following.get(mark.thread, mark.end_ns)
-        following[mark.thread] = mark.start_ns
-        if mark.end_ns > next_ns + ROUNDING_NS:
+    for one in reversed(annotations):
+        next_ns = following.get(one.thread, one.end_ns)
+        following[one.thread] = one.start_ns
+        if one.end_ns > next_ns + ROUNDING_NS:
             _count(repairs, impossible_duration=1)
-            mark = replace(mark, end_ns=next_ns)
-        cut.append(mark)
+            one = replace(one, end_ns=next_ns)
+        cut.append(one)
     return cut[::-1]
 
 

@@ -1,4 +1,4 @@
-"""config/study.yaml, key by key, as settings.py has the other configuration files."""
+"""config/study.yaml, key by key."""
 
 from __future__ import annotations
 

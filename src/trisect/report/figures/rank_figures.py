@@ -16,12 +16,15 @@ from trisect.report.figures import style
 RANK_CELLS = ["experiment", "gpus", "oversubscribed", "rank", "iteration", "section", "compute_s"]
 """Columns that `rank_compute` reads: one row per rank, iteration and section, of one count per experiment."""
 
-COLOURS = matplotlib.colormaps["cividis_r"].resampled(32)
-"""Perceptually even, the same with any colour vision, and readable in grey: dark is late. Few enough steps for the
-colour bar to be drawn as shapes rather than a picture."""
+COLOURS = matplotlib.colormaps["BrBG_r"].resampled(33)
+"""Two hues that any colour vision tells apart, brown for late, and pale where a rank is at the mean. An odd number of
+steps, so that one is the middle, and few enough for the colour bar to be drawn as shapes rather than a picture."""
 
-MOST = 2.0
-"""Compute over the section's mean from which the scale does not go on."""
+MEAN = 1.0
+"""What the middle of the scale stands for: compute over its section's mean."""
+
+LEAST_REACH, MOST_REACH = 0.05, 1.0
+"""How far the scale goes at least and at most, either way from MEAN."""
 
 PANELS_A_ROW = 4
 
@@ -31,14 +34,15 @@ def rank_compute(ranks: pd.DataFrame) -> Figure:
     """Compute over the section's mean; a panel per experiment and section, a row per rank, a column per iteration."""
     mean = ranks.groupby(["experiment", "section"])["compute_s"].transform("mean")
     cells = ranks.assign(relative=(ranks["compute_s"] / mean).fillna(1))  # a section without compute: all alike
-    norm = Normalize(min(cells["relative"].min(), 0.95), min(max(cells["relative"].max(), 1.05), MOST))
+    reach = min(max((cells["relative"] - MEAN).abs().max(), LEAST_REACH), MOST_REACH)
+    norm = Normalize(MEAN - reach, MEAN + reach)
     groups = list(cells.groupby(["experiment", "section"], sort=False))
     tallest = int(cells["rank"].nunique())
     figure, panels = style.panels(len(groups), PANELS_A_ROW, 2.1 if tallest <= 8 else 3.0)
     for axes, ((experiment, section), rows) in zip(panels, groups, strict=True):
         _panel(axes, rows, norm)
         axes.set_gid(style.tag(str(experiment), str(section)))
-    above = cells["relative"].max() > MOST
+    above = cells["relative"].max() > MEAN + MOST_REACH
     colours = ScalarMappable(norm, COLOURS)
     bar = figure.colorbar(colours, ax=panels, fraction=0.02, pad=0.015, extend="max" if above else "neither")
     bar.set_label("compute over the section's mean")

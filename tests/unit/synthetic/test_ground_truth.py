@@ -1,4 +1,4 @@
-"""Known truth, all the way: stated times -> trace files -> tables -> decomposition -> the stated times."""
+"""Ground truth, all the way: stated times -> trace files -> tables -> decomposition -> the stated times."""
 
 import gzip
 import json
@@ -32,11 +32,11 @@ PAYLOADS = st.sampled_from([960, 96_000])
 
 @st.composite
 def exchanges(draw, size, op, payload):
-    """One collective with compute, gaps and hidden parts that differ by rank."""
+    """One collective with compute, idle and hidden parts that differ by rank."""
     transfer = draw(st.integers(1_000, 3_000_000))
     each = {
         "compute_ns": st.integers(1_000, 5_000_000),
-        "gap_ns": st.sampled_from([0, 0, 40_000]),
+        "idle_ns": st.sampled_from([0, 0, 40_000]),
         "hidden_ns": st.sampled_from([0, transfer // 2]),
     }
     per_rank = {name: tuple(draw(st.lists(one, min_size=size, max_size=size))) for name, one in each.items()}
@@ -185,11 +185,11 @@ def test_no_section_named_makes_each_iteration_one(tmp_path):
     assert found["transfer_s"] == pytest.approx(truth["transfer_s"] + 1_000e-9, rel=1e-9)  # and the closing barrier
 
 
-def test_a_rank_without_its_last_iteration_cuts_all_back(tmp_path):
+def test_an_iteration_that_a_rank_lacks_is_dropped_for_all(tmp_path):
     job = groups("nccl")
     paths = write_job(replace(job, iterations=job.iterations[:1]), tmp_path / "short")
     write_job(job, tmp_path / "long")
     paths[2].replace(tmp_path / "long" / paths[2].name)
     result = decompose(read_job(tmp_path / "long", sections=["gradient"], workers=1))
     assert (result.table["iterations"] == 1).all()
-    assert sum("cut back" in finding for finding in result.findings) == 3
+    assert sum(note.kind == "iterations_dropped" for note in result.caveats) == 3

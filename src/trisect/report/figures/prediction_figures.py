@@ -1,4 +1,4 @@
-"""The model's prediction beside what was measured: seconds and efficiency, up to counts that nobody has run."""
+"""The model's prediction beside what was measured: seconds and efficiency, up to counts that were not measured."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from trisect.analysis.findings import HALF, PAYS
 from trisect.report.figures import series, style
 from trisect.results.tables import FITTED, HELD_OUT, TOTAL
 
-PREDICTED_LOOKS = {
-    "compute": style.Look(style.PART_LOOKS["compute"].colour, "o", "-"),
-    "transfer": style.Look("#b36b00", "o", (0, (5, 1.5))),  # darker than in bars: a line has less ink
-    "wait": style.Look("#6b7784", "o", (0, (1, 1))),
-}
 EFFICIENCY = style.Look(style.INK, "o", "-", width=1.6)
 
 MARKERS = {FITTED: "s", HELD_OUT: "o"}
@@ -38,7 +33,7 @@ def predicted(prediction: pd.DataFrame) -> Figure:
         of_experiment = total[total["experiment"] == name]
         draw(axes, of_experiment)
         style.of_experiment(axes, name)
-    lines = {f"{part}, modelled": style.line_handle(look, marker=False) for part, look in PREDICTED_LOOKS.items()}
+    lines = {f"{part}, modelled": style.line_handle(look, marker=False) for part, look in style.PART_LINES.items()}
     marks = {
         f"measured, {role}": style.line_handle(style.Look(style.MUTED, marker, "none"))
         for role, marker in MARKERS.items()
@@ -49,7 +44,7 @@ def predicted(prediction: pd.DataFrame) -> Figure:
 
 
 def _seconds(axes: Axes, total: pd.DataFrame) -> None:
-    for part, look in PREDICTED_LOOKS.items():
+    for part, look in style.PART_LINES.items():
         _draw(axes, total, f"{part}_s", part, look, wording.seconds)
     series.log_seconds(axes, total)
     style.label_rows([axes], "s per iteration")
@@ -68,6 +63,8 @@ def _efficiency(axes: Axes, total: pd.DataFrame) -> None:
 def _draw(axes: Axes, total: pd.DataFrame, column: str, words: str, look: style.Look, form: wording.Form) -> None:
     """A modelled line, whose values show on hover, and the measured points."""
     shown = total[total[column] > 0].sort_values("gpus")
+    if shown.empty:
+        return
     line: dict[str, Any] = {"color": look.colour, "linewidth": look.width}
     axes.plot(shown["gpus"], shown[column], linestyle=look.line, gid=style.tag(shown["experiment"].iloc[0]), **line)
     for row in shown.to_dict("records"):
