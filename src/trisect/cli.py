@@ -69,7 +69,7 @@ def _decompose(arguments: argparse.Namespace) -> None:
         print(*annotations_text(list_annotations(traces, iteration), iteration), sep="\n")
         return
     from trisect.pipeline.decompose import write_decomposition
-    from trisect.report.text.notes import all_in_words
+    from trisect.report.text.note_words import all_in_words
     from trisect.results.layout import RunLayout
 
     out = RunLayout(arguments.out)

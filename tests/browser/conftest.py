@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import fabricated
+import pandas as pd
 import pytest
 
 from trisect.report import page
-from trisect.report.text.notes import in_words
+from trisect.report.text.note_words import in_words
 from trisect.results.notes import note
 
 ARGUMENTS = (
@@ -42,7 +43,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A page of each kind.
 
     A sweep to 64 GPUs; one of a laptop, compared with an earlier one, with an oversubscribed and a missing run; a
-    modelled one; and one of which a single run is there.
+    modelled one; one of which a single run is there; and a laptop's whole sweep, to print.
     """
     folder = tmp_path_factory.mktemp("reports")
     cluster, laptop = fabricated.cluster_scaling(), fabricated.laptop_scaling()
@@ -61,6 +62,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "modelled": {"notice": in_words(note("modelled", machine="v100", jitter=0.02, seed=7))},
         "partial": {},
     }
+    again = laptop.assign(experiment=laptop["experiment"].str.replace("2d", "3d"))
+    materials["sweep"] = fabricated.laptop_material(pd.concat([laptop, again], ignore_index=True))
+    more["sweep"] = {"timelines": fabricated.timelines(materials["sweep"].scaling)}
     paths = {}
     for name, material in materials.items():
         drawings = fabricated.drawings(material.scaling, material.unit, material.tables)

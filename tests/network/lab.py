@@ -141,7 +141,7 @@ def decomposed(layout: Layout, case: Case, hosts: int) -> Decomposition:
 
 
 def rates(found: Decomposition) -> pd.DataFrame:
-    """comm.rates.RATES of a ring, from the median iteration: a test machine has other work now and then.
+    """tables.RATES of a ring, from the median iteration: a test machine has other work now and then.
 
     The product's own rows are of the mean; they are in `mean_gb_per_s`.
     """

@@ -11,7 +11,7 @@ from trisect.errors import shown
 from trisect.launch.job import Job
 from trisect.launch.progress_log import progress_log
 from trisect.launch.run_job import run_job
-from trisect.report.text.notes import in_words
+from trisect.report.text.note_words import in_words
 from trisect.results.layout import ProbeLayout
 from trisect.results.record import ProbeRecord
 

@@ -12,7 +12,7 @@ from trisect.launch.job import Job
 from trisect.launch.preflight import preflight
 from trisect.launch.progress_log import progress_log
 from trisect.launch.run_job import run_job
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.results.layout import RunLayout
 
 snakemake: Snakemake  # Snakemake puts it there

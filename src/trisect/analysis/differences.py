@@ -18,11 +18,8 @@ import pandas as pd
 from trisect.analysis import bootstrap, pop
 from trisect.errors import TrisectError
 from trisect.results.notes import Note
-from trisect.results.tables import COMPARISON, EFFICIENCIES, TOTAL, Values
+from trisect.results.tables import COMPARISON, EFFICIENCIES, TOTAL, RunKey, Values
 from trisect.wording import listed
-
-RunKey = tuple[str, int]
-"""Experiment and GPU count."""
 
 COMPARED_TIMES = ("span_s", "compute_s", "transfer_s", "wait_s", "compute_max_s")
 """Seconds: more is worse. Hidden and idle time lie within compute, and neither is good or bad alone."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from trisect.analysis.bootstrap import MIN_ITERATIONS
 from trisect.results.notes import Note, note
-from trisect.results.tables import PARTS, TIMES, TOTAL, WAIT_CAUSES, counts_of
+from trisect.results.tables import PARTS, TIMES, TOTAL, WAIT_CAUSES, RunKey, counts_of
 
 PAYS = 0.80
 """Parallel efficiency from which a GPU count pays."""
@@ -69,8 +69,7 @@ class Finding:
     caveats: tuple[Note, ...] = ()  # what the data do not carry
 
 
-Run = tuple[str, int]
-RunNotes = Mapping[Run, Sequence[Note]]
+RunNotes = Mapping[RunKey, Sequence[Note]]
 
 
 def find(scaling: pd.DataFrame, notes: RunNotes | None = None) -> list[Finding]:

@@ -1,10 +1,13 @@
-"""From what is known of a failed job to its cause and a remedy: pure functions, no clock, no scheduler."""
+"""From what is known of a failed job to its cause, worded by diagnoses.yaml: pure functions, no clock, no scheduler."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
+
+import yaml
 
 from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome
@@ -43,14 +46,28 @@ class Evidence:
     """Ranks whose supervisor was gone without having written an end."""
 
 
+_WORDS: dict[str, dict[str, str]] = yaml.safe_load(files("trisect.launch").joinpath("diagnoses.yaml").read_text())
+
+
 @dataclass(frozen=True)
 class Diagnosis:
-    """What happened, as the start of a sentence; whose log shows it; what to change."""
+    """What ended a job."""
 
-    sentence: str
+    kind: str
+    """Key of diagnoses.yaml."""
     rank: int | None
-    """None where the log of the job as a whole says more than any rank's."""
-    advice: str
+    """Whose log shows it; None where the log of the job as a whole says more than any rank's."""
+    values: Mapping[str, object]
+
+    @property
+    def sentence(self) -> str:
+        """What happened, as the start of a sentence."""
+        return _WORDS[self.kind]["what"].format_map(self.values)
+
+    @property
+    def advice(self) -> str:
+        """What to change."""
+        return _WORDS[self.kind]["advice"].format_map(self.values)
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
@@ -64,53 +81,24 @@ def _full_disk(evidence: Evidence) -> Diagnosis | None:
     if not hit and not full:
         return None
     who = f"rank {hit[0].rank} on {hit[0].host} could not write ({hit[0].error}): " if hit else ""
-    return Diagnosis(
-        f"{who}the disk that holds the results is full",
-        hit[0].rank if hit else None,
-        "free space there or set `results` to a larger disk, then rerun; nothing of this run was kept",
-    )
+    return Diagnosis("full_disk", hit[0].rank if hit else None, {"who": who})
 
 
 def _by_slurm(evidence: Evidence) -> Diagnosis | None:
     slurm = evidence.slurm
     if slurm is None:
         return None
-    job = f"SLURM job {evidence.job_id}"
-    if slurm.hopeless:
-        advice = "change slurm in the machine file (partition, time_limit_minutes, account, qos) or ask for fewer GPUs"
-        return Diagnosis(f"{job} would never start, for the reason {slurm.reason}, and was cancelled", None, advice)
-    where = f" on {slurm.nodes}" if slurm.nodes else ""
-    latest = _still_running(evidence)
-    sentences = {
-        "TIMEOUT": (
-            f"{job} reached its time limit of {evidence.time_limit_minutes} minutes{where}",
-            f"raise slurm.time_limit_minutes (now {evidence.time_limit_minutes}) in the machine file",
-        ),
-        "DEADLINE": (f"{job} passed its deadline{where}", "remove the deadline from slurm.extra, or ask for less time"),
-        "OUT_OF_MEMORY": (
-            f"{job} ran out of memory{where}",
-            f"raise slurm.memory_gb_per_node (now {evidence.memory_gb or 'the site default'}) in the machine file, "
-            "or choose a smaller size",
-        ),
-        "NODE_FAIL": (
-            f"{job} lost a node{where}",
-            "rerun; if it is the same node again, add it to slurm.extra as exclude",
-        ),
-        "BOOT_FAIL": (f"{job} could not boot its nodes{where}", "rerun, or choose another partition or constraint"),
-        "PREEMPTED": (
-            f"{job} was preempted by a job of higher priority{where}",
-            "rerun, or choose a partition or qos that is not preempted",
-        ),
-        "REVOKED": (f"{job} was moved to another cluster", "rerun"),
-        "CANCELLED": (
-            f"{job} was cancelled{f' by {slurm.by}' if slurm.by else ' by someone else'}{where}",
-            "rerun if that was not meant",
-        ),
+    values = {
+        "job_id": evidence.job_id,
+        "reason": slurm.reason,
+        "where": f" on {slurm.nodes}" if slurm.nodes else "",
+        "limit": evidence.time_limit_minutes,
+        "memory": evidence.memory_gb or "the site default",
+        "by": slurm.by or "someone else",
     }
-    if slurm.state not in sentences:
-        return None
-    sentence, advice = sentences[slurm.state]
-    return Diagnosis(sentence, latest, advice)
+    if slurm.hopeless:
+        return Diagnosis("hopeless", None, values)
+    return Diagnosis(slurm.state, _still_running(evidence), values) if slurm.state in _WORDS else None
 
 
 def _still_running(evidence: Evidence) -> int | None:
@@ -125,20 +113,20 @@ def _by_rank(evidence: Evidence) -> Diagnosis | None:
         return _one(own[0])
     lost = evidence.lost or _unheard_after_a_stop(evidence)
     if lost:
-        rank = min(lost)
-        known = evidence.outcomes.get(rank)
-        on = f" on {known.host}" if known else ""
-        return Diagnosis(
-            f"rank {rank}{on} was killed together with its supervisor",
-            rank,
-            "rerun; if it happens again, look in the kernel's log of that host for the out-of-memory killer",
-        )
+        return Diagnosis("lost", min(lost), {"rank": min(lost), "on": _on(evidence, min(lost))})
     raised = [o for o in ended if o.status == "raised"]
     silent = [r for r in range(evidence.job.ranks) if r not in {o.rank for o in raised}]
     if raised and silent and all(_TIMED_OUT.search(o.error or "") for o in raised):
-        return _hang(evidence, sorted(o.rank for o in raised), silent)
+        waited = ranks(sorted(o.rank for o in raised))
+        values = {"silent": ranks(silent), "waited": waited, "timeout_s": evidence.collective_timeout_s}
+        return Diagnosis("hang", silent[0], values | {"on": _on(evidence, silent[0])})
     suffered = raised or [o for o in ended if o.status == "killed"]
     return _one(suffered[0]) if suffered else None
+
+
+def _on(evidence: Evidence, rank: int) -> str:
+    known = evidence.outcomes.get(rank)
+    return f" on {known.host}" if known else ""
 
 
 def _caused(outcome: Outcome) -> bool:
@@ -159,50 +147,20 @@ def _peers(outcome: Outcome) -> bool:
     return bool(_OF_PEERS.search(outcome.error or ""))
 
 
-def _hang(evidence: Evidence, waited: Sequence[int], silent: Sequence[int]) -> Diagnosis:
-    known = evidence.outcomes.get(silent[0])
-    on = f" on {known.host}" if known else ""
-    return Diagnosis(
-        f"{ranks(silent)}{on} did not join a collective within {evidence.collective_timeout_s} s, "
-        f"for which {ranks(waited)} waited",
-        silent[0],
-        "see in that log how far it came; if it is only slow, raise collective_timeout_s in the machine file",
-    )
-
-
 def _one(outcome: Outcome) -> Diagnosis:
-    who = f"rank {outcome.rank} on {outcome.host}"
-    if outcome.status == "refused":
-        return Diagnosis(f"{who} was not started: {outcome.error}", outcome.rank, "see slurm.srun_args and slurm.extra")
-    if outcome.status == "killed":
-        advice = (
-            "rerun" if outcome.code != SIGKILL else "often memory ran out: choose a smaller size or fewer ranks a node"
-        )
-        return Diagnosis(f"{who} was killed by signal {outcome.code}", outcome.rank, advice)
-    if outcome.status == "exited":
-        return Diagnosis(
-            f"{who} exited early with code {outcome.code}", outcome.rank, "see its log for what ended it, then rerun"
-        )
-    return Diagnosis(f"{who} raised {outcome.error}", outcome.rank, "repair what its log shows, then rerun")
+    kind = "killed_by_kernel" if outcome.status == "killed" and outcome.code == SIGKILL else outcome.status
+    values = {"rank": outcome.rank, "on": f" on {outcome.host}", "code": outcome.code, "error": outcome.error}
+    return Diagnosis(kind, outcome.rank, values)
 
 
 def _without_cause(evidence: Evidence) -> Diagnosis:
     silent = [r for r in range(evidence.job.ranks) if r not in evidence.outcomes]
     unended = silent or [r for r, o in sorted(evidence.outcomes.items()) if o.status != "ok"]
-    left = f"{ranks(unended) if unended else 'no rank'} left no result"
+    values: dict[str, object] = {"unended": ranks(unended) if unended else "no rank", "job_id": evidence.job_id}
     if evidence.slurm is None:
-        return Diagnosis(left, unended[0] if unended else None, "see the log, then rerun")
-    if evidence.slurm.state == "UNKNOWN":
-        return Diagnosis(
-            f"SLURM job {evidence.job_id} is in neither the queue nor accounting, and {left}",
-            None if silent else unended[0],
-            "it does not count as done; rerun",
-        )
-    return Diagnosis(
-        f"SLURM job {evidence.job_id} ended as {evidence.slurm.state}, and {left}",
-        None if silent else unended[0],
-        "see its log, then rerun",
-    )
+        return Diagnosis("no_result", unended[0] if unended else None, values)
+    kind = "vanished" if evidence.slurm.state == "UNKNOWN" else "ended"
+    return Diagnosis(kind, None if silent else unended[0], values | {"state": evidence.slurm.state})
 
 
 def disagreement(job: Job, outcomes: Mapping[int, Outcome]) -> str | None:

@@ -11,7 +11,7 @@ from trisect.errors import TrisectError
 from trisect.host import write_whole
 from trisect.network.latency_bandwidth import fits
 from trisect.pipeline.files import tuning_of
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.results.layout import Layout, ProbeLayout
 from trisect.results.notes import Note, note
 from trisect.results.record import ProbeRecord

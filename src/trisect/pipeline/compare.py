@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from trisect.analysis.differences import COMPARED, SMALLEST_CHANGE, Comparison, RunKey, compare
+from trisect.analysis.differences import COMPARED, SMALLEST_CHANGE, Comparison, compare
 from trisect.errors import TrisectError
 from trisect.host import write_whole
 from trisect.report.text.tables_text import run_name, run_names
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import Note, note
 from trisect.results.record import RunRecord
-from trisect.results.tables import DECOMPOSITION, ITERATIONS, read_table
+from trisect.results.tables import DECOMPOSITION, ITERATIONS, RunKey, read_table
 
 
 @dataclass(frozen=True)

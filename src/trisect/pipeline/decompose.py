@@ -11,7 +11,7 @@ import pandas as pd
 
 from trisect.analysis.decomposition import Decomposition, decompose
 from trisect.pipeline.files import write_all
-from trisect.report.text.notes import as_markdown
+from trisect.report.text.note_words import as_markdown
 from trisect.results.layout import RunLayout
 from trisect.results.notes import to_json
 from trisect.results.record import RunRecord

@@ -17,7 +17,7 @@ from trisect.pipeline.rates import messages_of, rates_of
 from trisect.pipeline.scaling import scaling_of
 from trisect.report.figures.rank_figures import RANK_CELLS
 from trisect.report.material import Material
-from trisect.report.text.notes import in_words
+from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import note, read_notes
 from trisect.results.record import PredictionRecord, RunRecord

@@ -14,7 +14,7 @@ from trisect.network.byte_rules import GLOO, RING
 from trisect.network.implied_rates import implied, probed, rate_notes
 from trisect.network.regimes import messages, regime_notes
 from trisect.pipeline.files import algorithms_of, fits_of, tuning_of
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.report.text.tables_text import rates_text
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import Note

@@ -23,7 +23,7 @@ from trisect.pipeline.rates import write_rates
 from trisect.pipeline.sweep_report import drawings_of
 from trisect.report import page
 from trisect.report.material import Material
-from trisect.report.text.notes import in_words
+from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout
 from trisect.results.notes import note
 from trisect.results.tables import SCALING

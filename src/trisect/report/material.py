@@ -9,10 +9,7 @@ import pandas as pd
 
 from trisect.results.notes import Note
 from trisect.results.record import PredictionRecord, RunRecord
-from trisect.results.tables import PREDICTION, RATES
-
-Run = tuple[str, int]
-"""Experiment and count."""
+from trisect.results.tables import PREDICTION, RATES, RunKey
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,8 @@ class Material:
     prediction: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(PREDICTION)))
     predictions: Mapping[str, PredictionRecord] = field(default_factory=dict)  # by experiment
     records: Sequence[RunRecord] = ()
-    notes: Mapping[Run, Sequence[Note]] = field(default_factory=dict)
-    missing: Mapping[Run, str] = field(default_factory=dict)  # runs that are not finished, with the reason
+    notes: Mapping[RunKey, Sequence[Note]] = field(default_factory=dict)
+    missing: Mapping[RunKey, str] = field(default_factory=dict)  # runs that are not finished, with the reason
 
     @property
     def unit(self) -> str:

@@ -22,7 +22,7 @@ from trisect.report.sections.drawings import figures_view, timelines_view
 from trisect.report.sections.movement import movement_view
 from trisect.report.sections.predictions import predictions_view
 from trisect.report.sections.verdicts import findings_view
-from trisect.report.text.notes import FILTERS
+from trisect.report.text.note_words import FILTERS
 from trisect.results.layout import Layout
 
 

@@ -1,4 +1,4 @@
-"""Every table that crosses from one room to another: its columns in order, their types, and what they hold.
+"""Every table that crosses from one room to another; tables.yaml has its columns, their types and what they hold.
 
 A table is a pandas DataFrame with exactly the columns of its Table and a RangeIndex. Units are in the column's name.
 What reads a table from a file reads it through `read_table`, which says where it is not as it must be.
@@ -9,17 +9,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import yaml
 
 from trisect.errors import TrisectError
 from trisect.results.notes import Note
 
 Values = npt.NDArray[np.float64]
+
+RunKey = tuple[str, int]
+"""A run by its experiment and its count."""
 
 TOTAL = "total"
 """Section name of the row that sums all sections."""
@@ -152,54 +158,24 @@ def counts_of(gpus: pd.Series) -> list[int]:
     return sorted({int(n) for n in gpus})
 
 
-def _floats(columns: Iterable[str]) -> dict[str, str]:
-    return dict.fromkeys(columns, "float64")
-
-
-# --- from trace to analysis: integer nanoseconds on the rank's own clock, so that no column compares two ranks ---
-
-SECTIONS = Table(
-    {
-        "rank": "int64",
-        "iteration": "int64",  # the profiler's step number, or 0, 1, ... by order
-        "section": "str",
-        "occurrence": "int64",  # 0, 1, ... where a section comes back within one iteration
-        "start_ns": "int64",  # of the section span: first device activity (CUDA), annotation (CPU)
-        "end_ns": "int64",
-        "busy_ns": "int64",  # union of compute activity within the span
-    }
+_GROUPS: dict[str, dict[str, list[str]]] = yaml.safe_load(
+    files("trisect.results").joinpath("tables.yaml").read_text(encoding="utf-8")
 )
-"""One row per rank, iteration, section and occurrence."""
 
-COLLECTIVES = Table(
-    {
-        "rank": "int64",
-        "iteration": "int64",
-        "section": "str",  # OUTSIDE where it belongs to none
-        "occurrence": "int64",
-        "group": "str",  # process group name; "" where the trace names none (gloo)
-        "seq": "int64",  # sequence number within the group; -1 where the trace has none
-        "op": "str",  # all_reduce, all_gather, ... ; send and recv
-        "bytes": "int64",  # payload by the operation's own rule; -1 where the trace does not say
-        "group_size": "int64",
-        "start_ns": "int64",
-        "end_ns": "int64",
-        "hidden_ns": "int64",  # under compute or an earlier collective of that rank, or outside the span
-    }
-)
-"""One row per rank and collective, in order of start on that rank."""
+ABOUT = {name: about for group in _GROUPS.values() for name, (_, about) in group.items() if about}
+"""What a column holds, by its name."""
 
-READINGS = Table(
-    {
-        "rank": "int64",
-        "file": "str",
-        "events": "int64",
-        "repairs": "int64",  # values repaired while reading; a number resting on one says so
-        "device_ns": "int64",  # all device activity within the iterations kept
-        "unattributed_ns": "int64",  # the part of it that belongs to no launch
-    }
-)
-"""One row per rank: how its file was read, and how far to trust it."""
+
+def _columns(*groups: str) -> dict[str, str]:
+    """The columns of some groups of tables.yaml, one after the other."""
+    columns: dict[str, str] = {}
+    for name, (kind, _) in chain.from_iterable(_GROUPS[group].items() for group in groups):
+        columns |= dict.fromkeys(with_bounds([name]), "float64") if kind == "interval" else {name: kind}
+    return columns
+
+
+SECTIONS, COLLECTIVES, READINGS = (Table(_columns(group)) for group in ("sections", "collectives", "readings"))
+"""What `trace` gives: one row per rank, iteration, section and occurrence; per rank and collective; per rank."""
 
 
 @dataclass(frozen=True)
@@ -212,133 +188,20 @@ class Trace:
     notes: list[Note] = field(default_factory=list)
 
 
-# --- files of one run: a row per section and a row TOTAL ---
-
-TIMES = (
-    "span_s",
-    "compute_s",
-    "transfer_s",
-    "wait_s",
-    "hidden_s",
-    "idle_s",
-    "compute_max_s",
-    "wait_imbalance_s",
-    "wait_jitter_s",
-    "wait_late_start_s",
-)
+TIMES = tuple(_GROUPS["times"])
 """Seconds per iteration: the mean over ranks (`compute_max_s`: of the slowest rank), then over iterations."""
 
-EFFICIENCIES = (
-    "load_balance",
-    "comm_efficiency",
-    "serialization_efficiency",
-    "transfer_efficiency",
-    "parallel_efficiency",
-)
+EFFICIENCIES = tuple(_GROUPS["efficiencies"])
 """POP efficiencies, 1 is perfect. docs/metrics.md derives each."""
 
-RELATIVE = ("speedup", "cost", "comp_scaling", "global_efficiency")
+RELATIVE = tuple(_GROUPS["relative"])
 """Relative to the smallest count of the sweep; only in scaling.csv."""
 
-_DECOMPOSE = "trisect decompose, or in a sweep snakemake --forcerun decompose -- report"
-_AGAIN = "snakemake --forcerun decompose -- report"
-
-RUN_COLUMNS = {
-    "oversubscribed": "bool",  # more ranks than cores: looks like scaling loss, is not
-    "load_balance_bound": "float64",  # the best load balance that whole tiles and whole operators allow
-    "profiling_overhead": "float64",  # iteration time with the profiler over without
-    "peak_memory_bytes": "float64",  # of the rank that used most
-}
+RUN_COLUMNS = _columns("run")
 """What the run's own record adds to each of its rows."""
-
-DECOMPOSITION = Table(
-    {
-        "section": "str",
-        "gpus": "int64",
-        "iterations": "int64",
-        **_floats(with_bounds(TIMES)),
-        **_floats(with_bounds(EFFICIENCIES)),
-        "collectives": "float64",  # per rank and iteration
-        "payload_bytes": "float64",  # per iteration, of the collectives whose size the trace gives
-        "transfer_is_bound": "bool",  # true where a rooted collective makes transfer a lower bound
-        "unattributed_share": "float64",  # of the device time, over all ranks
-        "repairs": "int64",  # values repaired while reading the traces, over all ranks
-    },
-    _DECOMPOSE,
-    optional={"experiment": "str", **RUN_COLUMNS},
-)
-"""decomposition.csv of any job: a run's has `experiment` and RUN_COLUMNS too."""
-
-RUN_DECOMPOSITION = Table({"experiment": "str", **DECOMPOSITION, **RUN_COLUMNS}, _AGAIN)
-"""decomposition.csv of a run of the workflow, with what its record adds."""
-
-PAIRED_COLLECTIVES = Table(
-    {
-        "iteration": "int64",
-        "section": "str",
-        "op": "str",
-        "group": "str",
-        "group_size": "int64",
-        "bytes": "int64",
-        **_floats(("transfer_s", "mean_wait_s", "max_wait_s")),
-        "last_rank": "int64",
-        "end_spread_s": "float64",
-    },
-    _DECOMPOSE,
-    may_be_empty=True,
-)
-"""collectives.csv: a row per iteration, section and paired collective."""
 
 PER_ITERATION = tuple(name for name in TIMES if name not in ("wait_imbalance_s", "wait_jitter_s"))
 """Those of TIMES that have a value in each iteration; imbalance and jitter compare iterations."""
-
-ITERATIONS = Table({"iteration": "int64", "section": "str", **_floats(PER_ITERATION)}, _DECOMPOSE)
-"""iterations.parquet: a row per iteration and section."""
-
-RANKS = Table(
-    {
-        "rank": "int64",
-        "iteration": "int64",
-        "section": "str",
-        **_floats(("compute_s", "wait_s", "transfer_s", "span_s")),
-    },
-    _DECOMPOSE,
-)
-"""ranks.parquet: a row per rank, iteration and section."""
-
-# --- files of one experiment ---
-
-SCALING = Table(
-    {**RUN_DECOMPOSITION, "baseline_gpus": "int64", **_floats(with_bounds(RELATIVE))},
-    _AGAIN,
-    optional={"modelled": "bool"},
-)
-"""scaling.csv: the decomposition at every count, and what relates it to the smallest."""
-
-RATES = Table(
-    {
-        "experiment": "str",
-        "section": "str",
-        "gpus": "int64",
-        "route": "str",  # "inside" one node, "between" nodes
-        "algorithm": "str",  # what NCCL's log names, or "unknown"; gloo's is a ring
-        "reading": "str",  # the assumed algorithm, whose bytes are taken; both where it is unknown
-        "sent_bytes": "float64",  # by a GPU inside a node, by a node between nodes
-        "transfer_s": "float64",
-        **_floats(with_bounds(["gb_per_s"])),  # sent_bytes / transfer_s
-        "machine_gb_per_s": "float64",  # what the machine's file has for that route and algorithm; NaN where none
-        "fitted_at": "int64",  # smallest count of that section, route and algorithm; inside a node each is a route
-        "off": "float64",  # relative error of what the rate at `fitted_at` predicts; 0 at `fitted_at` itself
-        "probed_gb_per_s": "float64",  # what results/probe/fits.csv has for that count and algorithm; NaN where none
-        "hidden_s": "float64",  # communication under compute, which transfer_s leaves out
-        "iterations": "int64",
-        "oversubscribed": "bool",
-        "cut_lines": "int64",  # of the run's NCCL logs, left out
-    },
-    "snakemake --forcerun rates -- report",
-    may_be_empty=True,
-)
-"""rates.csv: the rate that each measured transfer implies, beside the machine's and the probe's."""
 
 MODELLED_TIMES = ("span_s", "compute_s", "transfer_s", "wait_s", "compute_max_s")
 """The times that the model gives, as TIMES has them."""
@@ -351,75 +214,50 @@ MEASURED_QUANTITIES = (*with_bounds(PREDICTED_QUANTITIES[:-1]), PREDICTED_QUANTI
 
 FITTED, HELD_OUT, PREDICTED = "fitted", "held out", "predicted"
 
+_DECOMPOSE = "trisect decompose, or in a sweep snakemake --forcerun decompose -- report"
+_AGAIN = "snakemake --forcerun decompose -- report"
+
+DECOMPOSITION = Table(
+    _columns("identity", "times", "efficiencies", "traffic"), _DECOMPOSE, {"experiment": "str", **RUN_COLUMNS}
+)
+"""decomposition.csv of any job: a run's has `experiment` and RUN_COLUMNS too."""
+
+RUN_DECOMPOSITION = Table({"experiment": "str", **DECOMPOSITION, **RUN_COLUMNS}, _AGAIN)
+"""decomposition.csv of a run of the workflow, with what its record adds."""
+
+PAIRED_COLLECTIVES = Table(_columns("paired_collectives"), _DECOMPOSE, may_be_empty=True)
+"""collectives.csv: a row per iteration, section and paired collective."""
+
+ITERATIONS = Table({"iteration": "int64", "section": "str", **dict.fromkeys(PER_ITERATION, "float64")}, _DECOMPOSE)
+"""iterations.parquet: a row per iteration and section."""
+
+RANKS = Table(
+    {"rank": "int64", **dict(list(ITERATIONS.items())[:2])}
+    | dict.fromkeys(("compute_s", "wait_s", "transfer_s", "span_s"), "float64"),
+    _DECOMPOSE,
+)
+"""ranks.parquet: a row per rank, iteration and section."""
+
+SCALING = Table({**RUN_DECOMPOSITION, "baseline_gpus": "int64", **_columns("relative")}, _AGAIN, {"modelled": "bool"})
+"""scaling.csv: the decomposition at every count, and what relates it to the smallest."""
+
+RATES = Table(_columns("rates"), "snakemake --forcerun rates -- report", may_be_empty=True)
+"""rates.csv: the rate that each measured transfer implies, beside the machine's and the probe's."""
+
 PREDICTION = Table(
-    {
-        "experiment": "str",
-        "section": "str",
-        "gpus": "int64",
-        "role": "str",  # FITTED, HELD_OUT (measured and not fitted), PREDICTED (not measured)
-        "oversubscribed": "bool",  # of the measured run: its ranks shared cores, which the model does not know
-        **_floats(PREDICTED_QUANTITIES),  # modelled
-        **_floats(f"measured_{name}" for name in MEASURED_QUANTITIES),  # NaN where not measured
-        **_floats(f"error_{name}" for name in PREDICTED_QUANTITIES),  # (modelled - measured) / measured
-    },
+    _columns("prediction")
+    | dict.fromkeys(PREDICTED_QUANTITIES, "float64")  # modelled
+    | dict.fromkeys((f"measured_{name}" for name in MEASURED_QUANTITIES), "float64")  # NaN where not measured
+    | dict.fromkeys((f"error_{name}" for name in PREDICTED_QUANTITIES), "float64"),  # (modelled - measured) / measured
     "snakemake --forcerun prediction -- report",
 )
 """prediction.csv: every count modelled, and beside it what was measured."""
 
-# --- files of the probe, and of a comparison ---
-
-ALL_REDUCE = Table(
-    {
-        "gpus": "int64",
-        "nodes": "int64",
-        "backend": "str",
-        "algorithm": "str",  # machine.AUTO, or the one that NCCL was told to take
-        "cadence": "str",  # probe_statistics.ISOLATED: after a barrier each, or STREAMED: one after the other
-        "payload_bytes": "int64",
-        "repetitions": "int64",
-        **_floats(("min_s", "median_s", "p95_s", "p99_s")),
-        **_floats(("algbw_gb_per_s", "busbw_gb_per_s")),  # of the median, by nccl-tests' definitions
-        "wrong": "int64",  # results that were not the true sum; 0, or the probe would have failed
-        "warmup_s": "float64",  # all all_reduces of this size and cadence that are not counted, together
-    },
-    "snakemake --forcerun all_reduce -- probe",
-)
+ALL_REDUCE = Table(_columns("all_reduce"), "snakemake --forcerun all_reduce -- probe")
 """all_reduce.csv of a probe: one row per cadence and size."""
 
-FITS = Table(
-    {
-        "gpus": "int64",
-        "nodes": "int64",
-        "algorithm": "str",  # of the probe, as in ALL_REDUCE
-        "ran": "str",  # what NCCL's log names; "unknown" where none does
-        "reading": "str",  # the assumed algorithm, whose bytes are taken; both where `ran` is neither ring nor tree
-        "protocol": "str",
-        "nccl_version": "str",  # "none" where NCCL did not run
-        **_floats(with_bounds(("alpha_s", "gb_per_s"))),
-        "crossover_bytes": "float64",  # payload whose bytes take as long as the latency
-        "sizes": "int64",
-        "smallest_bytes": "int64",
-        "largest_bytes": "int64",
-        "residual": "float64",  # largest relative error of the line, either way
-        "r2": "float64",  # of the logarithms of the times
-        "oversubscribed": "bool",  # more ranks than cores: slower for that reason alone
-    },
-    "snakemake --forcerun alpha_beta -- probe",
-)
+FITS = Table(_columns("fits"), "snakemake --forcerun alpha_beta -- probe")
 """results/probe/fits.csv: latency and rate of every count's all_reduces."""
 
-COMPARISON = Table(
-    {
-        "experiment": "str",
-        "gpus": "int64",
-        "section": "str",
-        "metric": "str",
-        **_floats(("before", "after")),
-        **_floats(with_bounds(["difference"])),  # after - before, with its 95 % bootstrap interval over iterations
-        "change": "float64",  # times: difference over the span before; efficiencies: the difference itself
-        "p_adjusted": "float64",  # Holm's, over all rows
-        "verdict": "str",  # worse, better, within noise, or unknown: fewer than 2 iterations, or not defined
-    },
-    "trisect compare",
-)
+COMPARISON = Table(_columns("comparison"), "trisect compare")
 """comparison.csv: two sweeps, or two runs, beside each other."""

@@ -27,8 +27,7 @@ class AnnotationUse:
     """One annotation that can be a section. Its counts and times are means over the ranks that have it."""
 
     name: str  # as in the trace; where iterations are unknown also numbered ones, as "name#k"
-    per_iteration: float  # NaN where no annotation marks iterations
-    per_rank: float
+    count: float  # in an iteration; of the whole trace where no annotation marks iterations
     ranks: int
     mean_s: float
     depth: int  # how many of the listed annotations it mostly lies in
@@ -65,7 +64,7 @@ def list_annotations(source: Path | Iterable[Path], iteration: str) -> Annotatio
         "" if markers.empty else str(markers["name"].iloc[0]),
         len(markers) / len(tables) if len(markers) else math.nan,
         markers["dur_ns"].mean() / 1e9,
-        list(_nested({str(name): rows for name, rows in by_name}, len(markers) / len(tables))),
+        list(_nested({str(name): rows for name, rows in by_name}, len(markers) / len(tables) or 1)),
     )
 
 
@@ -81,9 +80,7 @@ def _nested(by_name: dict[str, pd.DataFrame], iterations: float) -> Iterator[Ann
         for name in inside[parent]:
             rows = by_name[name]
             ranks = rows["rank"].nunique()
-            per_rank = len(rows) / ranks
-            per_iteration = per_rank / iterations if iterations else math.nan
-            yield AnnotationUse(name, per_iteration, per_rank, ranks, rows["dur_ns"].mean() / 1e9, depth)
+            yield AnnotationUse(name, len(rows) / ranks / iterations, ranks, rows["dur_ns"].mean() / 1e9, depth)
             yield from uses(name, depth + 1)
 
     return uses("", 0)

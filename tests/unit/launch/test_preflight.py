@@ -8,7 +8,7 @@ from trisect.config.machine import Machine
 from trisect.errors import TrisectError
 from trisect.launch import preflight
 from trisect.launch.preflight import left_out, require_device
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 
 CONFIG = Path(__file__).parents[3] / "config"
 SETTINGS = yaml.safe_load((CONFIG / "config.yaml").read_text())

@@ -8,7 +8,7 @@ import pytest
 from jinja2 import Environment, meta
 
 import trisect
-from trisect.report.text.notes import FILTERS, all_in_words, in_words, templates
+from trisect.report.text.note_words import FILTERS, all_in_words, in_words, templates
 from trisect.results.notes import Note, note
 
 TREES = {path: ast.parse(path.read_text()) for path in Path(trisect.__file__).parent.rglob("*.py")}

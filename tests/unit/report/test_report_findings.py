@@ -12,7 +12,7 @@ import pytest
 
 from trisect.analysis import findings
 from trisect.analysis.findings import Cause
-from trisect.report.text.notes import all_in_words, in_words
+from trisect.report.text.note_words import all_in_words, in_words
 from trisect.results.notes import Note, note
 from trisect.results.tables import TOTAL
 

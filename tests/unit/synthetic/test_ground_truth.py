@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from expected import expected
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from known import trace_of
@@ -16,7 +17,7 @@ from known import trace_of
 from trisect.analysis.decomposition import decompose
 from trisect.errors import TrisectError
 from trisect.results.tables import TIMES
-from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection, expected
+from trisect.synthetic.ground_truth import SyntheticExchange, SyntheticJob, SyntheticSection
 from trisect.synthetic.kineto_writer import write_job
 from trisect.trace.read_job import read_job
 
@@ -80,7 +81,7 @@ def table(result):
 @SLOW
 @given(jobs())
 def test_exact_truth_comes_out_exactly(job):
-    found, truth = table(decomposed(job)), expected(job).set_index("section")
+    found, truth = table(decomposed(job))(job).set_index("section")
     assert list(found.index) == list(truth.index)
     pd.testing.assert_frame_equal(found[list(TIMES)], truth, check_exact=False, rtol=1e-9, atol=1e-12)
 
@@ -159,7 +160,7 @@ def groups(flavour):
 
 
 def test_several_groups_come_out_exactly():
-    found, truth = table(decomposed(groups("nccl"))), expected(groups("nccl")).set_index("section")
+    found, truth = table(decomposed(groups("nccl")))(groups("nccl")).set_index("section")
     pd.testing.assert_frame_equal(found[list(TIMES)], truth, check_exact=False, rtol=1e-9, atol=1e-12)
 
 

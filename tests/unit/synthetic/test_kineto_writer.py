@@ -5,8 +5,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from expected import expected
 
-from trisect.synthetic.ground_truth import PAUSE_NS, SyntheticExchange, SyntheticJob, SyntheticSection, expected, play
+from trisect.synthetic.ground_truth import PAUSE_NS, SyntheticExchange, SyntheticJob, SyntheticSection, play
 from trisect.synthetic.kineto_writer import BASE_NS, ORIGIN_NS, write_job
 
 MS = 1_000_000

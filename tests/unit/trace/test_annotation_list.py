@@ -27,8 +27,8 @@ def test_sections_of_a_job(listed, layout):
     assert (found.ranks, found.marker, found.iterations) == (2, "ProfilerStep#k", 2)
     assert found.mean_s == pytest.approx(900e-6)
     assert found.uses == [
-        AnnotationUse("forward", 1, 2, 2, pytest.approx(290e-6), 0),
-        AnnotationUse("backward", 1, 2, 2, pytest.approx(400e-6), 0),
+        AnnotationUse("forward", 1, 2, pytest.approx(290e-6), 0),
+        AnnotationUse("backward", 1, 2, pytest.approx(400e-6), 0),
     ]
 
 
@@ -47,7 +47,7 @@ def test_names_as_they_are_and_what_they_lie_within(listed):
         gloo("barrier", 240, 5),
     ]
     found = listed(events, [one for one in events if one["name"] != "layer"])
-    assert [(use.name, use.per_iteration, use.ranks, use.depth) for use in found.uses] == [
+    assert [(use.name, use.count, use.ranks, use.depth) for use in found.uses] == [
         ("## forward ##", 0.5, 2, 0),
         ("DDP.forward", 0.5, 2, 1),
         ("layer", 1, 1, 2),
@@ -58,7 +58,7 @@ def test_names_as_they_are_and_what_they_lie_within(listed):
 def test_without_iterations_all_are_listed_with_what_might_mark_them(listed):
     found = listed([annotation("train#0", 0, 10), annotation("train#1", 10, 20), annotation("a", 12, 5)])
     assert found.marker == "" and math.isnan(found.iterations) and math.isnan(found.mean_s)
-    assert [(use.name, use.per_rank, use.depth) for use in found.uses] == [("train#k", 2, 0), ("a", 1, 1)]
+    assert [(use.name, use.count, use.depth) for use in found.uses] == [("train#k", 2, 0), ("a", 1, 1)]
     assert found.uses[0].mean_s == pytest.approx(15e-6)
 
 
@@ -66,7 +66,7 @@ def test_events_twice_or_without_a_time_do_not_count(listed):
     events = [annotation("it", 0, 100), annotation("a", 10, 10), annotation("a", 10, 10), annotation("a", 30, 10)]
     events.append({key: value for key, value in annotation("a", 50, 10).items() if key != "ts"})
     found = listed(events, iteration="it")
-    assert (found.marker, [use.per_rank for use in found.uses]) == ("it", [2])
+    assert (found.marker, [use.count for use in found.uses]) == ("it", [2])
 
 
 def test_a_trace_without_annotations(listed):

@@ -17,7 +17,7 @@ from trisect.report.figures import (
     scaling_figures,
     svg,
 )
-from trisect.report.text.notes import in_words
+from trisect.report.text.note_words import in_words
 from trisect.results.notes import Note, note
 from trisect.results.tables import PREDICTION, RATES, SCALING
 

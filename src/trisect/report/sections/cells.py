@@ -11,7 +11,7 @@ import pandas as pd
 
 from trisect import wording
 from trisect.report.figures.style import sections_of
-from trisect.report.text.notes import all_in_words, in_words
+from trisect.report.text.note_words import all_in_words, in_words
 from trisect.results.notes import note
 from trisect.results.tables import EFFICIENCIES, SCALING, TIMES, TOTAL
 

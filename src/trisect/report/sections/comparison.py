@@ -11,7 +11,7 @@ import pandas as pd
 from trisect import wording
 from trisect.analysis.differences import BETTER, COMPARED_TIMES, WORSE, Comparison
 from trisect.report.sections.cells import Cell
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.report.text.tables_text import run_name
 from trisect.results.tables import TOTAL
 

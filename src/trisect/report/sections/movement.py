@@ -12,7 +12,7 @@ from trisect import wording
 from trisect.network.implied_rates import rate_notes
 from trisect.report.material import Material
 from trisect.report.sections import cells
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.results.layout import Layout
 from trisect.wording import gb_per_s
 
@@ -74,7 +74,7 @@ def _rates(rates: pd.DataFrame) -> cells.Grid:
 def _fits(fits: pd.DataFrame | None) -> cells.Grid | None:
     if fits is None:
         return None
-    names = {"nodes": "nodes", "algorithm": "job", "ran": "ran", "reading": "reading", "protocol": "protocol"}
+    names = {"nodes": "nodes", "algorithm": "job", "ran": "ran", "reading": "assumed algorithm", "protocol": "protocol"}
     return cells.grid(fits, names, FIT_COLUMNS)
 
 

@@ -11,13 +11,13 @@ import pandas as pd
 from trisect import wording
 from trisect.report.material import Material
 from trisect.report.sections import cells
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.report.text.prediction_text import what_if_cells, what_if_columns
 from trisect.results.layout import Layout
 from trisect.results.tables import TOTAL
 
 PREDICTED_SHOWN = ("span_s", "compute_s", "transfer_s", "wait_s", "parallel_efficiency", "cost")
-MODELLED: cells.NumberColumns = {name: cells.MAIN[name] for name in PREDICTED_SHOWN}
+PREDICTION_CELLS: cells.NumberColumns = {name: cells.MAIN[name] for name in PREDICTED_SHOWN}
 """Columns of the tables; prediction.csv holds the others."""
 
 
@@ -36,7 +36,7 @@ def predictions_view(material: Material) -> list[dict[str, Any]]:
                 "changes": {"titles": list(what_if_columns(record).values()), "rows": changes},
                 "notes": all_in_words(record.notes, record.unit),
                 "errors": _errors(rows[rows["section"] == TOTAL]),
-                "all": cells.grid(rows, {"section": "section", "role": "role"}, MODELLED),
+                "all": cells.grid(rows, {"section": "section", "role": "role"}, PREDICTION_CELLS),
                 "file": quote(here.prediction(str(name)).as_posix()),
             }
         )
@@ -49,10 +49,10 @@ def _errors(total: pd.DataFrame) -> cells.Grid:
     rows = []
     for row in measured.to_dict("records"):
         made = []
-        for name, (_, form) in MODELLED.items():
+        for name, (_, form) in PREDICTION_CELLS.items():
             off, now, was = row[f"error_{name}"], row[name], row[f"measured_{name}"]
             spread = "" if pd.isna(was) else f"{form(now)} for {form(was)}"
             made.append(cells.Cell(wording.signed_percent(off), spread, "" if pd.isna(off) else str(off)))
         flag = bool(row["oversubscribed"])
         rows.append(cells.GridRow(row["experiment"], TOTAL, int(row["gpus"]), flag, [row["role"]], made))
-    return cells.Grid(["role"], [title for title, _ in MODELLED.values()], rows)
+    return cells.Grid(["role"], [title for title, _ in PREDICTION_CELLS.values()], rows)

@@ -9,7 +9,7 @@ from trisect import wording
 from trisect.analysis import findings
 from trisect.report.material import Material
 from trisect.report.sections import runs, shares
-from trisect.report.text.notes import all_in_words, in_words
+from trisect.report.text.note_words import all_in_words, in_words
 from trisect.results.notes import Note, note
 
 

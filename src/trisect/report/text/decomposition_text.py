@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from itertools import zip_longest
 
@@ -75,33 +74,27 @@ def annotations_text(found: AnnotationList, iteration: str) -> list[str]:
         begin = (
             f"{ranks}; no annotation is named '{iteration}#k' or {iteration!r}: name the one that marks iterations with"
         )
-        return [begin, "--iteration NAME", "", *_uses(found.uses, "per rank", [use.per_rank for use in found.uses])]
-    mean = f"{_count(found.iterations)} per rank, {seconds(found.mean_s)} on average"
+        return [begin, "--iteration NAME", "", *_uses(found.uses, "per rank")]
+    mean = f"{found.iterations:.3g} per rank, {seconds(found.mean_s)} on average"
     begin = f"{ranks}; iterations are marked by {found.marker}: {mean}"
     if not found.uses:
         return [begin, "No other annotation begins in an iteration: decompose without --section measures it whole."]
     apart = [use for use in found.uses if not use.depth and use.ranks == found.ranks]
-    longest = sorted(apart or found.uses, key=lambda use: -use.per_iteration * use.mean_s)[:3]
+    longest = sorted(apart or found.uses, key=lambda use: -use.count * use.mean_s)[:3]
     some = shlex.join(use.name for use in found.uses if use in longest)
     return [
         begin,
-        *_uses(found.uses, "per iteration", [use.per_iteration for use in found.uses]),
+        *_uses(found.uses, "per iteration"),
         "",
         "Sections must be on all ranks and not overlap: name an annotation or those below it, not both. For example:",
         f"trisect decompose --section {some} -- TRACES",
     ]
 
 
-def _uses(uses: list[AnnotationUse], heading: str, counts: list[float]) -> list[str]:
+def _uses(uses: list[AnnotationUse], heading: str) -> list[str]:
     """A row an annotation, indented below the one that it lies in; last of all its name, which may be long."""
-    rows = [[heading, "ranks", "mean time", "annotation"]]
-    for use, count in zip(uses, counts, strict=True):
-        rows.append([_count(count), str(use.ranks), seconds(use.mean_s), "  " * use.depth + use.name])
-    return _aligned(rows, left=-1)
-
-
-def _count(value: float) -> str:
-    return NO_NUMBER if math.isnan(value) else f"{value:.3g}"
+    rows = [[f"{use.count:.3g}", str(use.ranks), seconds(use.mean_s), "  " * use.depth + use.name] for use in uses]
+    return _aligned([[heading, "ranks", "mean time", "annotation"], *rows], left=-1)
 
 
 def _time(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from trisect.analysis.findings import HALF, PAYS
-from trisect.report.text.notes import in_words
+from trisect.report.text.note_words import in_words
 from trisect.results.notes import note
 from trisect.results.record import Change, PredictionRecord
 from trisect.results.tables import TOTAL

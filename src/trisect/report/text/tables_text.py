@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from trisect import wording
-from trisect.analysis.differences import BETTER, COMPARED_TIMES, NOISE, UNTESTED, WORSE, Comparison, RunKey
-from trisect.report.text.notes import all_in_words
+from trisect.analysis.differences import BETTER, COMPARED_TIMES, NOISE, UNTESTED, WORSE, Comparison
+from trisect.report.text.note_words import all_in_words
 from trisect.results.notes import note
-from trisect.results.tables import TOTAL
+from trisect.results.tables import TOTAL, RunKey
 
 
 def aligned(table: pd.DataFrame, figures: int = 4) -> list[str]:
