@@ -3,8 +3,6 @@
 Imports of what a command does are inside it, so that none waits for another's, and help waits for none.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """The one exception a user is meant to read, and how entry points show and keep it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What every layer asks of its machine: files written whole or not at all, the cores there are to use, locks."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

@@ -1,7 +1,5 @@
 """Numbers, units, plurals and lists as people read them; every message and page words them here."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable

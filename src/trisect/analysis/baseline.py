@@ -1,7 +1,5 @@
 """Each count relative to the smallest of its sweep: speedup, cost, and what its compute costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -6,8 +6,6 @@ quantities are maxima over ranks, whose acceleration constant a jackknife over a
 give. With few iterations either is too narrow; findings say so below MIN_ITERATIONS.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 

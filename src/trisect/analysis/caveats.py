@@ -1,7 +1,5 @@
 """What a reader of one job's numbers must know about them, as notes. docs/metrics.md has the rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pandas as pd

@@ -4,8 +4,6 @@ How near depends on the collective: where compute follows at once, a rank that i
 So the fit uses the places in an iteration whose collectives, over all iterations, end most nearly together.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One job's tables into compute, transfer and wait: docs/metrics.md, carried out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

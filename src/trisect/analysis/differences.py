@@ -5,8 +5,6 @@ adjusted by Holm's method: where nothing changed, the chance that anything at al
 LEVEL. docs/comparing.md says what that does not cover.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where adding GPUs stops paying, why, and what helps: a finding per experiment, by the rules in docs/report.md."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ operation and payload; rows with equal keys are matched in order of start, first
 rank of its group is refused: a number made of events that do not belong together would look like any other.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Definitions: https://co-design.pop-coe.eu/metrics/index.html
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One iteration of all ranks on one clock: who computed, waited or moved data, and when."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ A rank's *arrival* at a collective is when its exposed part begins: start + hidd
 section's start, or the end of the collective before, to its arrival. All times are on the rank's own clock.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What every configuration model is made of: closed models, counts and rates; and the nearest known word."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from typing import Annotated

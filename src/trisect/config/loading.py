@@ -1,7 +1,5 @@
 """Configuration files to checked objects; every mistake in them is one line that names file and key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar

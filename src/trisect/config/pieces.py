@@ -1,7 +1,5 @@
 """How much work there is, and how evenly whole pieces of it can be dealt to ranks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The whole configuration, and what it plans: every run and every probe, with all that their measurements depend on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

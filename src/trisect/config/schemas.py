@@ -1,7 +1,5 @@
 """JSON schemas of the configuration files, for editors to complete and check against: `make schemas`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """config/config.yaml, key by key."""
 
-from __future__ import annotations
-
 from pydantic import Field, field_validator
 
 from trisect.config.fields import Closed, Count, Natural, distinct

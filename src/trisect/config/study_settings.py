@@ -1,7 +1,5 @@
 """config/study.yaml, key by key."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from trisect.config.fields import Closed, Count, Natural

@@ -1,7 +1,5 @@
 """From what is known of a failed job to its cause, worded by diagnoses.yaml: pure functions, no clock, no scheduler."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

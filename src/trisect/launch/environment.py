@@ -1,7 +1,5 @@
 """Which environment variables a job and a rank get: pure functions on mappings, and one context manager."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The launcher's own small files: records that several processes read while one of them writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Self
 

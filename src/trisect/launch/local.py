@@ -3,8 +3,6 @@
 submitit starts them; it neither notices that one has died nor ends the others, so that is done here.
 """
 
-from __future__ import annotations
-
 import os
 
 import psutil

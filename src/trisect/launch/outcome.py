@@ -1,7 +1,5 @@
 """How one rank ended: written by its supervisor, read by the launcher."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from trisect.launch.json_record import JsonRecord

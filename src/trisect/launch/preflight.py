@@ -1,7 +1,5 @@
 """What can be told about runs before they are launched."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Where a launch that Snakemake runs reports its progress."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Usage: rank_main.py PID-OF-SUPERVISOR REPORT-FD TARGET PAYLOAD-FILE FOLDER
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

@@ -1,7 +1,5 @@
 """What a launch asks its machine for: the parameters of its job, and the same as the line that a dry run shows."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

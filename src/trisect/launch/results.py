@@ -1,7 +1,5 @@
 """What ranks left: read it, report progress from it, move it to the run's folder."""
 
-from __future__ import annotations
-
 import shutil
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Run a job to its end, by the backend that the machine names."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 

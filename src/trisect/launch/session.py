@@ -1,7 +1,5 @@
 """One launch: what is launched, how it reports progress, and how it is stopped."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from contextlib import suppress

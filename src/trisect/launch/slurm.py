@@ -1,7 +1,5 @@
 """Ranks as one SLURM job: submit it or find it again, follow it, and cancel what is no longer wanted."""
 
-from __future__ import annotations
-
 import signal
 import time
 

@@ -4,8 +4,6 @@ submitit's own view rests on sacct alone, is up to ten minutes old, and knows ne
 cancelled it. Here the controller is asked first, accounting second; either may be late, off or down.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import subprocess

@@ -1,7 +1,5 @@
 """Submitting a job, and the record by which a later launcher finds it again."""
 
-from __future__ import annotations
-
 import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 

@@ -4,8 +4,6 @@ The measured process is a child, so that its environment is right from its first
 launcher runs in it, and a death by any signal or exit code is seen by someone who can still write it down.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

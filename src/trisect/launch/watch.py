@@ -1,7 +1,5 @@
 """Following a SLURM job until it is over."""
 
-from __future__ import annotations
-
 import time
 
 from trisect.errors import TrisectError

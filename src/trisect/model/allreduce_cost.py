@@ -1,7 +1,5 @@
 """What all_reduces cost at any count: by a machine's links, or by lines that a few counts gave. docs/model.md."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ An iteration's section is a sequence of pieces. A piece is compute of every rank
 all ranks wait for the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 

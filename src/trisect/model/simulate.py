@@ -1,7 +1,5 @@
 """A run that the model makes up, as a job of known times for the trace writer."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from trisect.model.predict import Model, Piece, Values, draw, pieces

@@ -1,7 +1,5 @@
 """A prediction beside what was measured, with its relative errors."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import pandas as pd

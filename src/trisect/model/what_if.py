@@ -1,7 +1,5 @@
 """What would move the count up to which GPUs pay: the same model with one thing changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

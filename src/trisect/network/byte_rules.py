@@ -4,8 +4,6 @@
 output, of a reduce_scatter and an all_to_all the whole input. https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The rate that a measured transfer implies: bytes of the algorithm over time, by route, and how well one predicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pandas as pd

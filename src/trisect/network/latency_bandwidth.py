@@ -6,8 +6,6 @@ these logarithms: neither latency nor rate can come out negative. Both together 
 its protocol with the size, and each has a latency and a rate of its own. docs/probe.md.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -9,8 +9,6 @@ NCCL logs a line a call on rank 0, older versions on every rank. Its form change
 A rank, a timestamp or a host may come before it; ranks that share a file can be joined within a line or cut.
 """
 
-from __future__ import annotations
-
 import re
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """What one size of a probe comes to: from every rank's times to a row of tables.ALL_REDUCE."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal
 

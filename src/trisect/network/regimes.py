@@ -1,7 +1,5 @@
 """Is a message's time latency or bytes? Compared with the crossover, the size at which both take equally long."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The rule `alpha_beta`: the probes' tables and NCCL logs to results/probe/fits.csv."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pandas as pd

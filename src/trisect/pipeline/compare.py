@@ -1,7 +1,5 @@
 """From two results folders, or two runs' folders, to what differs: the command line and the workflow's compare rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

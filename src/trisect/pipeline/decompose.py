@@ -1,7 +1,5 @@
 """The rule `decompose` and `trisect decompose`: one job's traces to its tables and notes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What several rules read and write: several files at once, NCCL's logs, what a probe left."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

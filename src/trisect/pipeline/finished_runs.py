@@ -1,7 +1,5 @@
 """The finished runs of a sweep, whether or not all are, as what the report is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`trisect predict`: an experiment of config/study.yaml at any count, from a machine's constants."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rule `prediction`: an experiment's measured counts to prediction.csv, its record, and that in words."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from trisect.config.machine import Machine

@@ -1,7 +1,5 @@
 """The rule `rates` and `trisect rates`: an experiment's measured transfers and NCCL logs to implied rates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rule `scaling`: the decompositions of one experiment, each count beside the smallest, to scaling.csv."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pandas as pd

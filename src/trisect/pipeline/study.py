@@ -1,7 +1,5 @@
 """The published study from the model: traces of every run written, and read back like any measurement."""
 
-from __future__ import annotations
-
 import shutil
 from functools import partial
 from pathlib import Path

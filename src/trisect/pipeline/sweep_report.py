@@ -1,7 +1,5 @@
 """The rules `figure` and `report`: figures and the page, over the runs that are finished."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

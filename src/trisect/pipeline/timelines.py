@@ -1,7 +1,5 @@
 """The rule `timeline`: a run's traces to its timeline, for Perfetto and drawn."""
 
-from __future__ import annotations
-
 from trisect.analysis.timeline import timeline
 from trisect.host import write_whole
 from trisect.report import perfetto

@@ -1,7 +1,5 @@
 """What a report is made of: the tables, records and notes of the finished runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

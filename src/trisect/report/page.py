@@ -1,7 +1,5 @@
 """Everything on one page: findings, figures, tables, and what each run ran on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

@@ -5,8 +5,6 @@ section, and in it compute, wait and transfer; a flow joins the ranks of a colle
 that its end points at the rank that all others waited for.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a reader must know about a result, as data: a kind and its numbers. report/text words each kind, once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What one run or probe ran on, and how far to trust it: run.json in its folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar, Self
 

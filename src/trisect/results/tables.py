@@ -4,8 +4,6 @@ A table is a pandas DataFrame with exactly the columns of its Table and a RangeI
 What reads a table from a file reads it through `read_table`, which says where it is not as it must be.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

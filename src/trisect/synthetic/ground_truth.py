@@ -4,8 +4,6 @@ Every duration is an integer number of nanoseconds of true time; clocks enter on
 A value per rank is given as one number for all ranks or as one number each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ NCCL flavour: compute and collectives are kernels on two streams, each launched 
 correlation ids and flow events. The same job always gives the same bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

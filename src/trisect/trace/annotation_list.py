@@ -1,7 +1,5 @@
 """The annotations of a job's traces, so that one can choose which to measure as sections; measures nothing itself."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator

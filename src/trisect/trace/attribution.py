@@ -4,8 +4,6 @@ Work belongs to the section that was open when it was launched, whichever thread
 autograd's thread while its caller waits inside the section.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass

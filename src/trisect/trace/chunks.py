@@ -5,8 +5,6 @@ ends only where no work reaches across, and an event that comes later but belong
 that the file is read again as a whole.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

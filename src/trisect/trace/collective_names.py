@@ -4,8 +4,6 @@ Names differ between NCCL versions, between kernels and annotations, and between
 the operation, which is recognised by its letters alone, in upper or lower case.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -5,8 +5,6 @@ the wrong place cannot go unnoticed, since a batch that is not a list of whole o
 does not decode is looked at character by character, in `repair`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The parts of a Kineto file that matter here, as typed structs; the decoder skips everything else."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from decimal import Decimal

@@ -4,8 +4,6 @@ A set is an int64 array of shape (n, 2): start and end of half-open intervals. `
 disjoint and sorted; every other function here needs its sets so, and returns them so.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -1,7 +1,5 @@
 """One chunk of a rank's trace to the rows that it adds to the tables: work attributed to iterations and sections."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Operators of the host that lie inside others: most of them, and not needed to tell when the host computed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from trisect.trace.events import MISSING_NS

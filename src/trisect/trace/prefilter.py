@@ -4,8 +4,6 @@ Only in Kineto's own layout, and only an event that is whole: its braces are cou
 damaged break between them are not taken for one. Other text is decoded in full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The files of one job, read side by side, as one set of tables."""
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 import threading

@@ -1,7 +1,5 @@
 """One rank's file to the rows that it adds to the tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

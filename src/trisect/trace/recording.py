@@ -1,7 +1,5 @@
 """One rank's events as columns: of each only what the measurement needs, a few bytes."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable

@@ -5,8 +5,6 @@ backslashes and quotes, control characters and bytes that are not UTF-8. Text th
 repaired.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

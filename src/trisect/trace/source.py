@@ -1,7 +1,5 @@
 """The text of a file, plain or gzipped, a block at a time."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from pathlib import Path

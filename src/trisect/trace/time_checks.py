@@ -4,8 +4,6 @@ Device work of one stream runs one piece after another, so none can last into th
 duration means that the profiler has no record.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace

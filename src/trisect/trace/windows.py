@@ -5,8 +5,6 @@ holds for launches from other threads too: a backward pass runs on autograd's th
 inside its section. Sections must therefore not overlap.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter

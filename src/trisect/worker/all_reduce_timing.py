@@ -4,8 +4,6 @@ Isolated: a barrier before every all_reduce, so that no rank is late. Streamed: 
 nccl-tests does; the first, which follows a barrier, is not counted.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Is the result right? All ranks measured the same thing, and together compute what one process computes."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping

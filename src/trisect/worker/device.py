@@ -1,7 +1,5 @@
 """The device a rank computes on: is it there, and does this torch have code for it?"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

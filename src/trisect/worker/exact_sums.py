@@ -1,7 +1,5 @@
 """Buffers whose sum over ranks is known exactly, so that every all_reduce of a probe can be checked."""
 
-from __future__ import annotations
-
 import torch
 
 _PATTERN = torch.arange(1.0, 8.0)

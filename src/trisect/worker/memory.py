@@ -1,7 +1,5 @@
 """Memory: peak of each section (allocated on CUDA, resident of the process on CPU), and what is free."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

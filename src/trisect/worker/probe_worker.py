@@ -1,7 +1,5 @@
 """One rank of a probe: all_reduces from small to large in two cadences, each result checked."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

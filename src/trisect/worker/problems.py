@@ -3,8 +3,6 @@
 A new physics is one function here, decorated with `problem`, and one YAML file in config/experiments/.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

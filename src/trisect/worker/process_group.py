@@ -1,7 +1,5 @@
 """What every rank does whatever it measures: join the others, exchange values, report its progress."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Times and traces: profiled iterations, and some without the profiler, which give the profiling overhead."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

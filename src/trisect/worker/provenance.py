@@ -1,7 +1,5 @@
 """What a rank and its run ran on, as the run record wants it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

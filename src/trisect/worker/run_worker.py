@@ -4,8 +4,6 @@ The launcher starts `work` in every rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCA
 MASTER_PORT set; any exception fails the run.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch.distributed as dist

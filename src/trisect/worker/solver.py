@@ -1,7 +1,5 @@
 """The distributed plug-and-play solvers, one iteration at a time, cut into named sections."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stacked bars: a panel per experiment, a bar per GPU count."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

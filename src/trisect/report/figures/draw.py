@@ -1,7 +1,5 @@
 """Any figure of the catalogue, by its name, as SVG."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Efficiencies and what lowers them, wait above all: from tables.SCALING of all experiments to a matplotlib figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

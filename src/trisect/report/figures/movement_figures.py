@@ -1,7 +1,5 @@
 """Data movement, what transfer is made of and at which rate: from tables.RATES of all experiments to a figure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

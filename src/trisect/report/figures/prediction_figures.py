@@ -1,7 +1,5 @@
 """The model's prediction beside what was measured: seconds and efficiency, up to counts that were not measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compute of every rank in every iteration, as colours: who is late, always or by chance."""
 
-from __future__ import annotations
-
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes

@@ -3,8 +3,6 @@
 All draw the 95 % interval wherever the table has one, and oversubscribed points hollow.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

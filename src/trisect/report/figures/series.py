@@ -1,7 +1,5 @@
 """Lines over GPU counts: from rows of the scaling table to what `style.draw_series` draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

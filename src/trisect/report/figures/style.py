@@ -1,7 +1,5 @@
 """How every figure looks: colours, markers, axes; and how a data point is drawn."""
 
-from __future__ import annotations
-
 import json
 import math
 import textwrap

@@ -1,7 +1,5 @@
 """A figure as SVG text: the same bytes for the same data, with values on hover."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

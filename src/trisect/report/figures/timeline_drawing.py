@@ -1,7 +1,5 @@
 """The slowest and the median iteration of a run, drawn: a row per rank, compute, wait and transfer along it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The scaling table of one experiment as cells: what a reader sees, what a sort and a copy use."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

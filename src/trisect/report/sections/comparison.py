@@ -1,7 +1,5 @@
 """Two sweeps beside each other, as the page shows it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures and timelines as the page shows them: the drawing, its caption, and the command that draws it again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Data movement as the page shows it: implied rates, what the probe found, and in which regime the messages are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Predictions as the page shows them: the answers in words, and the error at each count that was measured."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote

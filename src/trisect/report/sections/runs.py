@@ -1,7 +1,5 @@
 """What each run ran on, as the page shows it: values, links to files, and the command that reruns it."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -1,7 +1,5 @@
 """The small picture beside a finding: how each count's time divides into compute, transfer and wait."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

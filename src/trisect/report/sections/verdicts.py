@@ -1,7 +1,5 @@
 """Findings as the page shows them: a row of the first table, and an article with the picture and the caveats."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote
 

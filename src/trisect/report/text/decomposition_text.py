@@ -1,7 +1,5 @@
 """A decomposition and a list of annotations as text: what `trisect decompose` prints, within 120 columns."""
 
-from __future__ import annotations
-
 import shlex
 from itertools import zip_longest
 

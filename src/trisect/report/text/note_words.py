@@ -1,7 +1,5 @@
 """Notes in words: the sentence that notes.yaml has for their kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files

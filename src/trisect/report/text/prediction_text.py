@@ -1,7 +1,5 @@
 """A prediction as text: `trisect predict` and prediction.txt."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from trisect.analysis.findings import HALF, PAYS

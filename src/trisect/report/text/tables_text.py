@@ -1,7 +1,5 @@
 """Tables as aligned text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import Any
 
