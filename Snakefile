@@ -11,7 +11,7 @@ from trisect.launch.job import Job
 from trisect.launch.preflight import left_out, predictable, require_device
 from trisect.launch.request import request
 from trisect.report.catalogue import CATALOGUE, CATEGORIES, TIMELINE
-from trisect.report.text.notes import all_in_words
+from trisect.report.text.note_words import all_in_words
 from trisect.results.layout import Layout
 
 
