@@ -43,7 +43,8 @@ def without_work(problem: Problem) -> Problem:
 def measured(made: Model, gpus: int, *, iterations: int = 6, algorithm: str = "unknown", seed: int = 0) -> Measured:
     """A run of the model."""
     found = decompose(trace_of(job(made, gpus, iterations=iterations, seed=seed)))
-    return Measured(gpus, made.all_reduce(gpus).per_node, found.table, found.ranks, found.collectives, algorithm)
+    table = found.table.assign(oversubscribed=False)
+    return Measured(gpus, made.all_reduce(gpus).per_node, table, found.ranks, found.collectives, algorithm)
 
 
 def write_runs(made: Model, layout: Layout, counts: Iterable[int], shared: Iterable[int] = (), logs: bool = False):

@@ -33,7 +33,7 @@ def shown(log: Path | None = None) -> Iterator[None]:
     With a `log`, the line is also at its end, and alone in the file beside it that `kept_error` reads.
     """
     if log is not None:
-        _beside(log).unlink(missing_ok=True)
+        log.with_suffix(".error").unlink(missing_ok=True)
     try:
         yield
     except TrisectError as mistake:
@@ -42,15 +42,11 @@ def shown(log: Path | None = None) -> Iterator[None]:
         if log is not None:
             with log.open("a") as stream:
                 print(line, file=stream)
-            _beside(log).write_text(str(mistake))
+            log.with_suffix(".error").write_text(str(mistake))
         raise SystemExit(2) from None
 
 
 def kept_error(log: Path) -> str | None:
     """What the last `shown` with this log showed; None where nothing went wrong, or it never ran."""
-    kept = _beside(log)
+    kept = log.with_suffix(".error")
     return kept.read_text(errors="replace").splitlines()[0] if kept.exists() else None
-
-
-def _beside(log: Path) -> Path:
-    return log.with_suffix(".error")

@@ -3,8 +3,6 @@
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -33,26 +31,16 @@ _held: list[TextIO] = []
 
 
 def hold(path: Path, what: str) -> None:
-    """Hold the lock file `path` until this process ends.
-
-    Raises:
-        TrisectError: as `locked`.
-    """
-    _held.append(_take(path, what))
+    """Hold the lock file `path` until this process ends; raises as `locked`."""
+    _held.append(locked(path, what))
 
 
-@contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file `path`; the kernel frees it when this process ends, however it ends.
+def locked(path: Path, what: str) -> TextIO:
+    """Hold the lock file `path` until it is closed; the kernel frees it when this process ends, however it ends.
 
     Raises:
         TrisectError: another process holds it, or the folder cannot be written.
     """
-    with _take(path, what):
-        yield
-
-
-def _take(path: Path, what: str) -> TextIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+")

@@ -86,11 +86,15 @@ def gb_per_s(value: float, like: float | None = None) -> str:
 
 
 def interval(value: float, lo: float, hi: float, form: Form) -> str:
-    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown or a point."""
+    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown or a point.
+
+    One without an upper end is "1.2 or more".
+    """
     if math.isnan(lo) or math.isnan(hi) or lo == hi:
         return ""
     unit = form(value).lstrip("-+.,e0123456789")
-    return " to ".join(form(end, value).removesuffix(unit) for end in (lo, hi))
+    low, high = (form(end, value).removesuffix(unit) for end in (lo, hi))
+    return f"{low} or more" if math.isinf(hi) else f"{low} to {high}"
 
 
 def listed(items: Iterable[object]) -> str:

@@ -46,6 +46,7 @@ def test_forms(form: Callable[[float], str], value: float, shown: str) -> None:
         (1.0, 0.99, 1.01, "0.990 to 1.01"),
         (1.0, math.nan, math.nan, ""),
         (0.002, 0.0, 0.004, "0 to 4.00"),
+        (0.002, 0.001, math.inf, "1.00 or more"),
     ],
 )
 def test_interval_drops_the_unit_only_where_it_is_the_same(value: float, lo: float, hi: float, shown: str) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from trisect.analysis import bootstrap
-from trisect.analysis.pop import ratio
+from trisect.analysis.pop import ratio, times_of
 from trisect.errors import TrisectError
-from trisect.results.tables import RELATIVE, TOTAL, Values
+from trisect.results.tables import RELATIVE, Values
 
 
 def scaling(runs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]]) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def largest_fair_counts(scaling: pd.DataFrame) -> dict[str, int]:
 
 def _relative(section: str, run: tuple[int, pd.DataFrame], baseline: tuple[int, pd.DataFrame]) -> dict[str, float]:
     gpus, base_gpus = run[0], baseline[0]
-    here, there = _means(section, run[1]), _means(section, baseline[1])
+    here, there = (times_of(section, iterations, ["span_s", "compute_s"]) for _, iterations in (run, baseline))
 
     def statistic(weights: Values, base_weights: Values) -> Values:
         span, compute = (weights @ here).T
@@ -66,10 +66,3 @@ def _relative(section: str, run: tuple[int, pd.DataFrame], baseline: tuple[int, 
     of_one = bootstrap.estimates(RELATIVE, lambda weights: statistic(weights, weights), len(here))
     by_definition = [f"{name}{end}" for name in ("speedup", "cost", "comp_scaling") for end in ("_lo", "_hi")]
     return of_one | dict.fromkeys(by_definition, float("nan"))
-
-
-def _means(section: str, iterations: pd.DataFrame) -> Values:
-    """Span and compute of a section, or of all for TOTAL: shape (iterations, 2)."""
-    rows = iterations if section == TOTAL else iterations[iterations["section"] == section]
-    values = rows.groupby("iteration")[["span_s", "compute_s"]].sum().to_numpy()
-    return values if len(values) else np.full((1, 2), np.nan)

@@ -18,15 +18,7 @@ DISAGREEMENT_LIMIT = 0.01
 def caveats(
     trace: Trace, exposed: pd.DataFrame, iterations: pd.DataFrame, clock: clocks.Clocks | None, world_size: int
 ) -> list[Note]:
-    """All caveats of one job.
-
-    Args:
-        trace: what was decomposed.
-        exposed: from `waits.expose`.
-        iterations: per iteration and section, with `wait_late_start_s` and `span_s`.
-        clock: the aligned clocks, None where there are none.
-        world_size: the number of ranks.
-    """
+    """All caveats of one job, from its trace, `waits.expose`, tables.ITERATIONS and the aligned clocks, if any."""
     found = [*_together(trace.notes), *_unattributed(trace.readings), *_few(iterations["iteration"].nunique())]
     found += _kinds(exposed)
     if world_size > 1 and exposed["paired"].any():

@@ -112,10 +112,6 @@ def end_spread(paired: pd.DataFrame, clocks: Clocks) -> pd.Series:
 def wait_by_clock(exposed: pd.DataFrame, clocks: Clocks) -> pd.DataFrame:
     """The wait as aligned arrivals show it beside the wait that durations show, which needs no clock.
 
-    Args:
-        exposed: from `waits.expose`.
-        clocks: from `align`.
-
     Returns:
         Seconds summed over iterations, by section: columns `by_clock` and `by_duration`: of all-to-all collectives, the
         mean over the ranks of their groups. They differ where ends do not coincide: late start is as uncertain.
@@ -123,10 +119,6 @@ def wait_by_clock(exposed: pd.DataFrame, clocks: Clocks) -> pd.DataFrame:
     rows = exposed[exposed["op"].isin(ALL_TO_ALL)]
     arrival = pd.Series(clocks.align(rows["rank"], rows["start_ns"] + rows["hidden_ns"]), index=rows.index)
     by_pair = arrival.groupby(rows["pair"])
-    found = pd.DataFrame(
-        {
-            "by_clock": (by_pair.max() - by_pair.mean()) / 1e9,
-            "by_duration": rows.groupby("pair")["wait_ns"].mean() / 1e9,
-        }
-    )
+    by_duration = rows.groupby("pair")["wait_ns"].mean()
+    found = pd.DataFrame({"by_clock": by_pair.max() - by_pair.mean(), "by_duration": by_duration}) / 1e9
     return found.groupby(rows.groupby("pair")["section"].first()).sum()

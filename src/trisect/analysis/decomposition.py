@@ -25,10 +25,7 @@ class Decomposition:
 
 
 def decompose(trace: Trace) -> Decomposition:
-    """Cut every section of every iteration into compute, transfer and wait.
-
-    Args:
-        trace: one job, all of its ranks.
+    """Cut every section of every iteration of a job, all of its ranks, into compute, transfer and wait.
 
     Raises:
         TrisectError: the ranks share no iteration, a section or collective is not on all ranks that should have it,

@@ -79,8 +79,8 @@ def compare(
             who = run[0] or "job"
             raise TrisectError(f"{who} at {run[1]}: sections {ours} before, {theirs} after; sections must agree")
         for section in [*sections, TOTAL]:
-            pair = _times(section, before[run]), _times(section, after[run])
-            found, p_value = _differences(*pair, metrics)
+            old, new = (pop.times_of(section, side[run], COMPARED_TIMES) for side in (before, after))
+            found, p_value = _differences(old, new, metrics)
             rows.append(found.assign(experiment=run[0], gpus=run[1], section=section))
             p_values.append(p_value)
     if not rows:
@@ -148,12 +148,6 @@ def _statistic(times: Values, metrics: Sequence[str]) -> Callable[[Values], Valu
         return np.array([values[name] for name in metrics])
 
     return statistic
-
-
-def _times(section: str, iterations: pd.DataFrame) -> Values:
-    """COMPARED_TIMES of a section, or of all for TOTAL: shape (iterations, len(COMPARED_TIMES))."""
-    rows = iterations if section == TOTAL else iterations[iterations["section"] == section]
-    return rows.groupby("iteration")[list(COMPARED_TIMES)].sum().to_numpy()
 
 
 def _verdicts(table: pd.DataFrame, least: float) -> npt.NDArray[np.str_]:

@@ -1,6 +1,5 @@
 """Where adding GPUs stops paying, why, and what helps: a finding per experiment, by the rules in docs/report.md."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,7 +45,6 @@ class Cause:
     count: int
     part: str  # one of PARTS
     sections: tuple[str, ...]  # the largest first
-    excess: float  # its growth, in units of the smallest count's cost
     share: float  # of all growth of the three parts
     wait_cause: str  # a key of WAIT_CAUSES; "" where it is not wait or the table does not say
 
@@ -60,24 +58,15 @@ class Finding:
     largest: pd.Series | None = None  # row TOTAL at the largest fair count; None where nothing can be compared
     pays: int | None = None  # largest fair count at PAYS
     half: int | None = None  # and at HALF
-    cause: Cause | None = None
     reason: Note | None = None  # what takes over, and where
     remedy: Note | None = None  # what to do
     next_loss: Note | None = None  # a section that collapses without mattering yet
     caveats: tuple[Note, ...] = ()  # what the data do not carry
 
 
-RunNotes = Mapping[RunKey, Sequence[Note]]
-
-
-def find(scaling: pd.DataFrame, notes: RunNotes | None = None) -> list[Finding]:
-    """A finding per experiment, in the table's order.
-
-    Args:
-        scaling: rows of tables.SCALING.
-        notes: by experiment and count, what is known about a run besides the table.
-    """
-    return [_finding(str(name), rows, notes or {}) for name, rows in scaling.groupby("experiment", sort=False)]
+def find(scaling: pd.DataFrame, notes: Mapping[RunKey, Sequence[Note]]) -> list[Finding]:
+    """A finding per experiment, in the order of tables.SCALING; `notes` are what is known about its runs besides."""
+    return [_finding(str(name), rows, notes) for name, rows in scaling.groupby("experiment", sort=False)]
 
 
 def largest_count(total: pd.DataFrame, threshold: float) -> int | None:
@@ -109,7 +98,7 @@ def find_cause(rows: pd.DataFrame, count: int) -> Cause | None:
     sections = main_sections(table[part])
     share = float(per_part[part] / per_part.clip(lower=0).sum())
     wait_cause = main_wait_cause(_summed(rows, count, sections)) if part == "wait" else ""
-    return Cause(count, part, sections, float(per_part[part]), share, wait_cause)
+    return Cause(count, part, sections, share, wait_cause)
 
 
 def main_sections(grown: pd.Series) -> tuple[str, ...]:
@@ -122,10 +111,12 @@ def main_sections(grown: pd.Series) -> tuple[str, ...]:
 
 def main_wait_cause(row: pd.Series) -> str:
     """The cause that makes up at least MAIN_SHARE of a wait, or "" where none does or none is known."""
-    shares = {cause: row[column] / row["wait_s"] for cause, column in WAIT_CAUSES.items() if row["wait_s"] > 0}
-    known = {cause: share for cause, share in shares.items() if not math.isnan(share)}
-    cause = max(known, key=lambda name: known[name], default="")
-    return cause if cause and known[cause] >= MAIN_SHARE else ""
+    main = {
+        cause: row[column]
+        for cause, column in WAIT_CAUSES.items()
+        if row["wait_s"] > 0 and row[column] >= MAIN_SHARE * row["wait_s"]
+    }
+    return max(main, key=lambda cause: main[cause], default="")
 
 
 def choose_remedy(cause: Cause, rows: pd.DataFrame) -> str:
@@ -158,14 +149,12 @@ def find_caveats(rows: pd.DataFrame, counts: list[int], cause: Cause | None) -> 
     found = []
     for threshold in (PAYS, HALF):
         open_ = used[(used["parallel_efficiency_lo"] < threshold) & (used["parallel_efficiency_hi"] >= threshold)]
-        for row in open_.to_dict("records"):
-            ends = {"lo": row["parallel_efficiency_lo"], "hi": row["parallel_efficiency_hi"]}
-            found.append(note("efficiency_open", gpus=int(row["gpus"]), threshold=threshold, **ends))
+        found += _open("efficiency_open", open_, "parallel_efficiency", threshold)
     paying = used[used["parallel_efficiency"] >= PAYS]
-    for row in paying[(paying["cost_lo"] <= MAX_COST) & (paying["cost_hi"] > MAX_COST)].to_dict("records"):
-        found.append(note("cost_open", gpus=int(row["gpus"]), threshold=MAX_COST, lo=row["cost_lo"], hi=row["cost_hi"]))
+    open_ = paying[(paying["cost_lo"] <= MAX_COST) & (paying["cost_hi"] > MAX_COST)]
+    found += _open("cost_open", open_, "cost", MAX_COST)
     if cause is not None and (others := rivals(rows, cause)):
-        found.append(note("cause_open", part=cause.part, others=list(others)))
+        found.append(note("cause_open", part=cause.part, others=others))
     few = used[used["iterations"] < MIN_ITERATIONS]
     if not few.empty:
         found.append(note("few_iterations", count=int(few["iterations"].min()), needed=MIN_ITERATIONS))
@@ -184,7 +173,12 @@ def find_caveats(rows: pd.DataFrame, counts: list[int], cause: Cause | None) -> 
     ]
 
 
-def _finding(experiment: str, rows: pd.DataFrame, notes: RunNotes) -> Finding:
+def _open(kind: str, rows: pd.DataFrame, metric: str, threshold: float) -> list[Note]:
+    ends = rows[["gpus", f"{metric}_lo", f"{metric}_hi"]].to_numpy()
+    return [note(kind, gpus=int(gpus), threshold=threshold, lo=lo, hi=hi) for gpus, lo, hi in ends]
+
+
+def _finding(experiment: str, rows: pd.DataFrame, notes: Mapping[RunKey, Sequence[Note]]) -> Finding:
     shared = rows["oversubscribed"].astype(bool)
     over, fair = rows.loc[shared, "gpus"], rows[~shared]
     caveats = [note("oversubscribed", counts=counts_of(over))] if not over.empty else []
@@ -204,7 +198,6 @@ def _finding(experiment: str, rows: pd.DataFrame, notes: RunNotes) -> Finding:
         total.iloc[-1],
         pays,
         half,
-        cause,
         _reason(cause, total.set_index("gpus")["cost"], count, bool(past)),
         _remedy(fair, cause),
         _next_loss(fair, int(total["gpus"].iloc[-1])),
@@ -264,12 +257,11 @@ def _next_loss(rows: pd.DataFrame, count: int) -> Note | None:
 
 def _of_run(notes: Sequence[Note], gpus: int, cause: Cause | None) -> list[Note]:
     """A run's own notes that bear on a finding."""
-    late = cause is not None and cause.part == "wait" and cause.wait_cause in ("late start", "")
+    late = cause.sections if cause and cause.part == "wait" and cause.wait_cause in ("late start", "") else ()
     return [
         note(one.kind, **one.values | {"gpus": gpus})
         for one in notes
-        if one.kind in ALWAYS_SHOWN
-        or (one.kind == "late_start_uncertain" and late and cause and one.values["section"] in cause.sections)
+        if one.kind in ALWAYS_SHOWN or (one.kind == "late_start_uncertain" and one.values["section"] in late)
     ]
 
 

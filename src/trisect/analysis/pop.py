@@ -3,11 +3,19 @@
 Definitions: https://co-design.pop-coe.eu/metrics/index.html
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
-from trisect.results.tables import Values
+from trisect.results.tables import TOTAL, Values
+
+
+def times_of(section: str, iterations: pd.DataFrame, columns: Sequence[str]) -> Values:
+    """tables.ITERATIONS of a section, or of all for TOTAL: shape (iterations, columns); NaN where it has no row."""
+    rows = iterations if section == TOTAL else iterations[iterations["section"] == section]
+    values = rows.groupby("iteration")[list(columns)].sum().to_numpy()
+    return values if len(values) else np.full((1, len(columns)), np.nan)
 
 
 def efficiencies(times: Mapping[str, Values]) -> dict[str, Values]:

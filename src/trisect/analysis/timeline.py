@@ -25,20 +25,15 @@ class Timeline:
     slowest: int
     median: int  # the middle one of the others; the slowest itself where there is but one
     sections: pd.DataFrame  # SPANS: one row per rank, iteration, section and occurrence
-    pieces: (
-        pd.DataFrame
-    )  # PIECES: they fill the sections, one after the other; op, bytes and pair are of the collective
+    pieces: pd.DataFrame  # PIECES: they fill the sections one after the other; op, bytes and pair: the collective's
     residual_s: float  # within what the ranks' clocks agree (clocks.Clocks); NaN for one rank
 
 
 def timeline(trace: Trace) -> Timeline:
-    """Put one job's slowest and median iteration on one clock.
+    """Put the slowest and the median iteration of a job, all of its ranks, on one clock.
 
     A collective is drawn where it is exposed, its wait before its transfer; where compute hides a part, that counts as
     compute, as everywhere else. Lengths are those of docs/metrics.md; only places depend on how clocks are aligned.
-
-    Args:
-        trace: one job, all of its ranks.
 
     Raises:
         TrisectError: as `decompose`, or no collective of all ranks to align the clocks by.

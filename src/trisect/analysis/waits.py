@@ -49,13 +49,7 @@ class Slot:
 
 
 def slots(exposed: pd.DataFrame, iterations: pd.Index, world_size: int) -> dict[str, list[Slot]]:
-    """The arrivals of every collective, by section.
-
-    Args:
-        exposed: from `expose`.
-        iterations: all that are measured, in order.
-        world_size: the number of ranks.
-    """
+    """The arrivals of every collective of `expose`, by section; `iterations` are all that are measured, in order."""
     rows = exposed[exposed["paired"]].sort_values(["slot", "iteration", "rank"])
     found: dict[str, list[Slot]] = {}
     bounds = np.flatnonzero(np.diff(rows["slot"].to_numpy(), prepend=-1, append=-1))

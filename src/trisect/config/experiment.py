@@ -1,13 +1,11 @@
 """config/experiments/NAME.yaml, key by key."""
 
-from __future__ import annotations
-
-from typing import Literal
+import math
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from trisect.config.fields import Closed, Count, Natural, nearest
-from trisect.config.pieces import tiles_per_image
 
 
 class Size(Closed):
@@ -32,11 +30,11 @@ class Size(Closed):
 
     @property
     def tiles(self) -> int:
-        """Tiles of the image."""
-        return tiles_per_image(self.image[1:], self.patch)
+        """Tiles that cover the image: along each axis patches, the last one moved back to fit."""
+        return math.prod(math.ceil(pixels / self.patch) for pixels in self.image[1:])
 
     @model_validator(mode="after")
-    def _tile_fits(self) -> Size:
+    def _tile_fits(self) -> Self:
         smallest = min(self.image[1:])
         if self.patch >= smallest:
             raise ValueError(f"patch {self.patch} must be smaller than the image, whose smallest axis has {smallest}")
@@ -73,7 +71,7 @@ class Experiment(Closed):
         return ["gradient", "denoiser"] if self.mode == "inference" else ["forward", "backward"]
 
     @model_validator(mode="after")
-    def _consistent(self) -> Experiment:
+    def _consistent(self) -> Self:
         if self.mode == "inference" and self.unrolled_iterations != 1:
             raise ValueError("unrolled_iterations is for mode training; remove it here")
         for name, size in self.sizes.items():

@@ -1,9 +1,7 @@
 """config/machines/NAME.yaml, key by key, and what follows from a machine's shape."""
 
-from __future__ import annotations
-
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
@@ -57,7 +55,7 @@ class Links(Closed):
         return self.pair_gb_per_s * max(gpus - 1, 1)
 
     @model_validator(mode="after")
-    def _every_algorithm_has_a_rate(self) -> Links:
+    def _every_algorithm_has_a_rate(self) -> Self:
         for algorithm in ("ring", *(["tree"] if self.tree_nodes else [])):
             if algorithm not in self.network_gb_per_s:
                 raise ValueError(f"network_gb_per_s has no rate for {algorithm!r}")
@@ -85,7 +83,7 @@ class ProbeSettings(Closed):
     _each_once = field_validator("algorithms")(distinct)
 
     @model_validator(mode="after")
-    def _sizes_for_a_fit(self) -> ProbeSettings:
+    def _sizes_for_a_fit(self) -> Self:
         if self.largest_bytes < 4 * self.smallest_bytes:
             raise ValueError(
                 f"{self.smallest_bytes} to {self.largest_bytes} bytes are fewer than 3 sizes, too few for latency and"
@@ -123,7 +121,7 @@ class Machine(Closed):
     """Share by which a rank's compute is longer or shorter by chance, at most; for the model, as `links`."""
 
     @model_validator(mode="after")
-    def _backend_fits(self) -> Machine:
+    def _backend_fits(self) -> Self:
         if self.backend == "nccl" and self.device == "cpu":
             raise ValueError("backend nccl needs device cuda; use gloo on cpu")
         if self.probe.algorithms and self.backend != "nccl":

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 
 import yaml
 
+from trisect.config.machine import Machine
 from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome
 from trisect.launch.slurm_client import SlurmState
@@ -33,14 +34,12 @@ class Evidence:
     job: Job
     outcomes: Mapping[int, Outcome]
     """The last record of each rank that left one; "running" where none was written at its end."""
-    collective_timeout_s: int
-    free_bytes: int | None = None
+    machine: Machine
+    free_bytes: int
     """On the disk that holds the results."""
     slurm: SlurmState | None = None
     job_id: str = ""
-    time_limit_minutes: int = 0
-    memory_gb: int | None = None
-    lost: frozenset[int] = field(default_factory=frozenset)
+    lost: frozenset[int] = frozenset()
     """Ranks whose supervisor was gone without having written an end."""
 
 
@@ -75,8 +74,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
 
 def _full_disk(evidence: Evidence) -> Diagnosis | None:
     hit = [o for o in evidence.outcomes.values() if o.error and _FULL.search(o.error)]
-    full = evidence.free_bytes is not None and evidence.free_bytes < FULL_BYTES
-    if not hit and not full:
+    if not hit and evidence.free_bytes >= FULL_BYTES:
         return None
     who = f"rank {hit[0].rank} on {hit[0].host} could not write ({hit[0].error}): " if hit else ""
     return Diagnosis("full_disk", hit[0].rank if hit else None, {"who": who})
@@ -90,8 +88,8 @@ def _by_slurm(evidence: Evidence) -> Diagnosis | None:
         "job_id": evidence.job_id,
         "reason": slurm.reason,
         "where": f" on {slurm.nodes}" if slurm.nodes else "",
-        "limit": evidence.time_limit_minutes,
-        "memory": evidence.memory_gb or "the site default",
+        "limit": evidence.machine.slurm.time_limit_minutes,
+        "memory": evidence.machine.slurm.memory_gb_per_node or "the site default",
         "by": slurm.by or "someone else",
     }
     if slurm.hopeless:
@@ -116,7 +114,7 @@ def _by_rank(evidence: Evidence) -> Diagnosis | None:
     silent = [r for r in range(evidence.job.ranks) if r not in {o.rank for o in raised}]
     if raised and silent and all(_TIMED_OUT.search(o.error or "") for o in raised):
         waited = ranks(sorted(o.rank for o in raised))
-        values = {"silent": ranks(silent), "waited": waited, "timeout_s": evidence.collective_timeout_s}
+        values = {"silent": ranks(silent), "waited": waited, "timeout_s": evidence.machine.collective_timeout_s}
         return Diagnosis("hang", silent[0], values | {"on": _on(evidence, silent[0])})
     suffered = raised or [o for o in ended if o.status == "killed"]
     return _one(suffered[0]) if suffered else None
@@ -131,7 +129,8 @@ def _caused(outcome: Outcome) -> bool:
     """Whether the rank failed by itself: not because of a peer, and not because it was asked to end."""
     if outcome.status == "killed":
         return outcome.code != SIGTERM
-    return outcome.status in ("refused", "exited") or (outcome.status == "raised" and not _peers(outcome))
+    by_peer = outcome.status == "raised" and _OF_PEERS.search(outcome.error or "")
+    return outcome.status in ("refused", "exited", "raised") and not by_peer
 
 
 def _unheard_after_a_stop(evidence: Evidence) -> frozenset[int]:
@@ -139,10 +138,6 @@ def _unheard_after_a_stop(evidence: Evidence) -> frozenset[int]:
     if not any(o.status == "stopped" for o in evidence.outcomes.values()):
         return frozenset()
     return frozenset(rank for rank, o in evidence.outcomes.items() if o.status == "running")
-
-
-def _peers(outcome: Outcome) -> bool:
-    return bool(_OF_PEERS.search(outcome.error or ""))
 
 
 def _one(outcome: Outcome) -> Diagnosis:

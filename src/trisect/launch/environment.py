@@ -28,11 +28,8 @@ LEAKED_NAMES = frozenset(
 
 def clean(variables: Mapping[str, str]) -> dict[str, str]:
     """`variables` without what an outer job, an outer run or Snakemake left in them."""
-    return {name: value for name, value in variables.items() if name in KEPT or not _leaked(name)}
-
-
-def _leaked(name: str) -> bool:
-    return name in LEAKED_NAMES or name.startswith(LEAKED_PREFIXES)
+    leaked = {name for name in variables if name in LEAKED_NAMES or name.startswith(LEAKED_PREFIXES)} - KEPT
+    return {name: value for name, value in variables.items() if name not in leaked}
 
 
 @contextmanager
@@ -56,11 +53,7 @@ def of_rank(
     attempt: Attempt,
     cores: int,
 ) -> dict[str, str]:
-    """The environment of one rank's process.
-
-    Args:
-        variables: the environment that the scheduler gave.
-        cores: cores that the ranks of this host share, or that this rank has for itself.
+    """The environment of one rank's process, from the scheduler's `variables` and the `cores` that its host shares out.
 
     The machine file's own `environment` has the last word.
     """

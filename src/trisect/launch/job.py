@@ -1,13 +1,33 @@
 """What is launched, and the launcher's own files of one launch."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from trisect.config.plan import ProbeRun, Run
+from trisect.host import write_whole
 from trisect.results.layout import RunLayout
+
+
+class JsonRecord(BaseModel):
+    """One of the launcher's small files, which several processes read while one of them writes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def write(self, path: Path) -> None:
+        """Write whole or not at all."""
+        write_whole(path, self.model_dump_json() + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The record in a file, or None where nothing readable is there (yet)."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            return None
 
 
 @dataclass(frozen=True)
@@ -27,7 +47,7 @@ class Job:
     """How many the target will report in RunLayout.progress."""
 
     @classmethod
-    def of(cls, measured: Run | ProbeRun) -> Job:
+    def of(cls, measured: Run | ProbeRun) -> Self:
         """The job that measures a run or a probe."""
         if isinstance(measured, Run):
             name, worker, count = f"{measured.name} gpus-{measured.gpus}", "run", measured.iterations.measured

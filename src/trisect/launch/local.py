@@ -9,12 +9,10 @@ import psutil
 import submitit
 
 from trisect.launch import results
-from trisect.launch.diagnosis import Evidence, diagnose
 from trisect.launch.environment import cleaned
 from trisect.launch.job import Attempt, JobFolder
 from trisect.launch.outcome import Outcome
-from trisect.launch.owner import Owner
-from trisect.launch.session import Launch
+from trisect.launch.session import Launch, Owner
 from trisect.launch.supervisor import PEERS_S, Supervisor, end_trees
 
 NO_LIMIT_MINUTES = 60 * 24 * 30
@@ -38,9 +36,7 @@ def run_local(launch: Launch) -> Attempt:
         end_trees([int(controller.job_id)], GRACE_S)
         controller.done()  # collects the controller's exit status
     if not results.all_well(launch.job, found):
-        free_bytes = results.free_bytes(launch.layout)
-        diagnosis = diagnose(Evidence(launch.job, found, launch.machine.collective_timeout_s, free_bytes, lost=lost))
-        raise results.failure(launch.job, diagnosis, launch.layout, folder)
+        raise results.failure(launch, folder, found, lost=lost)
     return attempt
 
 
@@ -61,7 +57,8 @@ def _watch(
     while True:
         over = controller.done()  # before the records are read: whatever it left is then there
         found = results.outcomes(job, attempt)
-        lost = frozenset(rank for rank, outcome in found.items() if _lost(outcome))
+        running = ((rank, outcome.supervisor_pid) for rank, outcome in found.items() if outcome.status == "running")
+        lost = frozenset(rank for rank, pid in running if not psutil.pid_exists(pid))
         if results.all_well(job, found) or over:
             return found, lost
         if results.failed(found) or lost:
@@ -69,7 +66,3 @@ def _watch(
             return results.outcomes(job, attempt), lost
         launch.say(results.progress(job, attempt) or f"{len(found)} of {job.ranks} ranks started")
         launch.wait(LOCAL_LOOK_S)
-
-
-def _lost(outcome: Outcome) -> bool:
-    return outcome.status == "running" and not psutil.pid_exists(outcome.supervisor_pid)

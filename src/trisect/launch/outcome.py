@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from trisect.launch.json_record import JsonRecord
+from trisect.launch.job import JsonRecord
 
 Status = Literal["running", "ok", "raised", "exited", "killed", "stopped", "refused"]
 """exited: left by an exit code, without returning; stopped: ended by the launcher or SLURM, so not to blame;

@@ -1,15 +1,14 @@
 """Where a rank runs, whether that is where it should, and how ranks find each other."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import submitit
 
 from trisect.host import usable_cores
-from trisect.launch.json_record import JsonRecord
+from trisect.launch.job import JsonRecord
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Placement:
     """How often SLURM has requeued the job before this start."""
 
     @classmethod
-    def here(cls, variables: Mapping[str, str]) -> Placement:
+    def here(cls, variables: Mapping[str, str]) -> Self:
         """Where this process runs, which submitit has started."""
         env = submitit.JobEnvironment()
         local = env.cluster == "local"

@@ -19,9 +19,8 @@ with shown():
 
 def preflight(run: Run, machine: Machine) -> list[Note]:
     """What whole tiles, whole operators and shared cores will do to this run; often nothing."""
-    pieces = {"tiles": run.problem_size.tiles, "operators": run.experiment.operators}
     found = [
-        note("whole_pieces", pieces=pieces[kind], kind=kind, gpus=run.gpus, bound=bound)
+        note("whole_pieces", pieces=run.pieces[kind], kind=kind, gpus=run.gpus, bound=bound)
         for kind, bound in run.bounds().items()
         if bound < 1
     ]

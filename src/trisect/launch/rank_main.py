@@ -26,10 +26,10 @@ def main(supervisor: str, report_fd: str, target: str, payload: str, folder: str
         function(Path(payload).read_text(), Path(folder))
     except Exception as error:
         # Told before anything is torn down: peers notice only when our connections close.
-        _tell(int(report_fd), RAISED + _one_line(error))
+        os.write(int(report_fd), (RAISED + _one_line(error)).encode())
         traceback.print_exc()
         return 1
-    _tell(int(report_fd), RETURNED)
+    os.write(int(report_fd), RETURNED.encode())
     return 0
 
 
@@ -45,10 +45,6 @@ def _one_line(error: Exception) -> str:
     """The exception as one line; of trisect's own errors only the message, which is meant to be read."""
     said = " ".join(str(error).split())[:1000]
     return said if type(error).__name__ == "TrisectError" else f"{type(error).__name__}: {said}"
-
-
-def _tell(report_fd: int, what: str) -> None:
-    os.write(report_fd, what.encode())
 
 
 if __name__ == "__main__":

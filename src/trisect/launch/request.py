@@ -37,12 +37,7 @@ def parameters(job: Job, machine: Machine, comment: str) -> dict[str, Any]:
         "setup": [f"module load {shlex.quote(name)}" for name in slurm.modules] or None,
         # A rank that fails ends its peers; one that is done first does not (--wait=0), whatever the site's default.
         # Since 22.05 srun no longer takes --cpus-per-task from sbatch.
-        "srun_args": [
-            "--kill-on-bad-exit=1",
-            "--wait=0",
-            f"--cpus-per-task={slurm.cpus_per_gpu}",
-            *slurm.srun_args,
-        ],
+        "srun_args": ["--kill-on-bad-exit=1", "--wait=0", f"--cpus-per-task={slurm.cpus_per_gpu}", *slurm.srun_args],
         "additional_parameters": extra,
     }
     return {key: value for key, value in chosen.items() if value is not None or key == "wckey"}

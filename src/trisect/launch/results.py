@@ -6,10 +6,11 @@ import uuid
 from pathlib import Path
 
 from trisect.errors import TrisectError
-from trisect.launch.diagnosis import Diagnosis
+from trisect.launch.diagnosis import Evidence, diagnose
 from trisect.launch.job import Attempt, Job, JobFolder
 from trisect.launch.outcome import Outcome
 from trisect.launch.session import Launch
+from trisect.launch.slurm_client import SlurmState
 from trisect.results.layout import RunLayout
 
 TAIL_LINES = 15
@@ -63,12 +64,21 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def failure(job: Job, diagnosis: Diagnosis, layout: RunLayout, folder: JobFolder) -> TrisectError:
+def failure(
+    launch: Launch,
+    folder: JobFolder,
+    found: dict[int, Outcome],
+    slurm: SlurmState | None = None,
+    job_id: str = "",
+    lost: frozenset[int] = frozenset(),
+) -> TrisectError:
     """The diagnosis with the last lines of the log that shows it."""
+    free_bytes = shutil.disk_usage(launch.layout.logs).free
+    diagnosis = diagnose(Evidence(launch.job, found, launch.machine, free_bytes, slurm, job_id, lost))
     what, log = "the job", folder.job_log
     if diagnosis.rank is not None:
-        what, log = f"rank {diagnosis.rank}", layout.log(diagnosis.rank)
-    lines = [f"{job.name} failed: {diagnosis.sentence}; {diagnosis.advice}", f"  log of {what}: {log}"]
+        what, log = f"rank {diagnosis.rank}", launch.layout.log(diagnosis.rank)
+    lines = [f"{launch.job.name} failed: {diagnosis.sentence}; {diagnosis.advice}", f"  log of {what}: {log}"]
     return TrisectError("\n".join(lines + [f"    {line}" for line in tail(log)]))
 
 
@@ -81,11 +91,6 @@ def tail(log: Path) -> list[str]:
     except OSError as error:
         return [f"(not readable: {error.strerror})"]
     return lines[-TAIL_LINES:] or ["(empty)"]
-
-
-def free_bytes(layout: RunLayout) -> int:
-    """Free space for files of an ordinary user on the disk that holds the run."""
-    return shutil.disk_usage(layout.logs).free
 
 
 def new_folder(launch: Launch) -> JobFolder:

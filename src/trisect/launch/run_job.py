@@ -10,11 +10,9 @@ from trisect.launch import results
 from trisect.launch.diagnosis import disagreement
 from trisect.launch.job import Attempt, Job
 from trisect.launch.local import run_local
-from trisect.launch.owner import Owner
-from trisect.launch.session import HANDLED, Interrupted, Launch, Report
+from trisect.launch.session import HANDLED, Interrupted, Launch, Owner, Report
 from trisect.launch.signals import SignalWaiter
 from trisect.launch.slurm import run_slurm
-from trisect.launch.submission import forget
 from trisect.results.layout import RunLayout
 
 BACKENDS: dict[str, Callable[[Launch], Attempt]] = {"local": run_local, "slurm": run_slurm}
@@ -32,12 +30,8 @@ def run_job(job: Job, machine: Machine, layout: RunLayout, report: Report, on_be
     A job that an earlier launcher of the same run and payload left on SLURM is found again by its recorded id, and
     taken up instead of submitted again.
 
-    Args:
-        job: what every rank calls.
-        machine: where, and on what.
-        layout: the run's files.
-        report: gets one line whenever something has changed.
-        on_behalf_of: process that wants the run; once it is gone, a local run is ended and a SLURM job is left alone.
+    `report` gets one line whenever something has changed. `on_behalf_of` is the process that wants the run; once it is
+    gone, a local run is ended and a SLURM job is left alone.
 
     Raises:
         TrisectError: the run did not end well. The first line says what happened, on which rank and host, and
@@ -45,7 +39,10 @@ def run_job(job: Job, machine: Machine, layout: RunLayout, report: Report, on_be
         KeyboardInterrupt, SystemExit: by SIGINT; by SIGTERM or SIGHUP. Before that a local run's ranks are ended,
             and a SLURM job is cancelled, except after SIGHUP: it goes on, for the next launcher to take up.
     """
-    _check(job, machine, layout)
+    machine.check_count(job.ranks)
+    folder = str(layout.folder.absolute())
+    if "%" in folder or "\\" in folder:
+        raise TrisectError(f"results: {folder} has a % or a backslash in it, which SLURM reads as a pattern; rename it")
     owner = None if on_behalf_of is None else Owner.of(on_behalf_of)
     try:
         with SignalWaiter(HANDLED) as waiter, locked(layout.lock, f"another launcher of {job.name}"):
@@ -55,16 +52,9 @@ def run_job(job: Job, machine: Machine, layout: RunLayout, report: Report, on_be
             if mistake:
                 raise TrisectError(f"{job.name} failed: {mistake}; nothing of it was kept, rerun")
             results.publish(attempt, layout)
-            forget(layout)
+            layout.job.unlink(missing_ok=True)  # the next launch submits anew
             launch.say("done")
     except Interrupted as stopped:
         if stopped.number == signal.SIGINT:
             raise KeyboardInterrupt from None
         raise SystemExit(128 + stopped.number) from None
-
-
-def _check(job: Job, machine: Machine, layout: RunLayout) -> None:
-    machine.check_count(job.ranks)
-    folder = str(layout.folder.absolute())
-    if "%" in folder or "\\" in folder:
-        raise TrisectError(f"results: {folder} has a % or a backslash in it, which SLURM reads as a pattern; rename it")

@@ -1,19 +1,44 @@
 """One launch: what is launched, how it reports progress, and how it is stopped."""
 
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Self
+
+import psutil
 
 from trisect.config.machine import Machine
 from trisect.launch.job import Job
-from trisect.launch.owner import Owner
 from trisect.launch.signals import SignalWaiter
 from trisect.results.layout import RunLayout
 
 Report = Callable[[str], None]
 
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process on whose behalf another one works, told from a later one that gets the same number."""
+
+    pid: int
+    created_s: float
+
+    @classmethod
+    def of(cls, pid: int | None = None) -> Self:
+        """The process of that number, which must run; by default this one."""
+        pid = os.getpid() if pid is None else pid
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def alive(self) -> bool:
+        """Whether that very process still runs."""
+        try:
+            process = psutil.Process(self.pid)
+            return process.create_time() == self.created_s and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
 
 
 class Interrupted(BaseException):

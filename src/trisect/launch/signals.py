@@ -1,12 +1,11 @@
 """Signals that are noted when they come, and acted on where that is safe."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
 from collections.abc import Iterable
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Self
 
 
 class SignalWaiter:
@@ -19,7 +18,7 @@ class SignalWaiter:
         self._signals = [s for s in signals if signal.getsignal(s) is not signal.SIG_IGN]
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> SignalWaiter:
+    def __enter__(self) -> Self:
         self._read, self._write = os.pipe()
         for end in (self._read, self._write):
             os.set_blocking(end, False)
@@ -28,9 +27,7 @@ class SignalWaiter:
             self._before[number] = signal.signal(number, _note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._wakeup_before)

@@ -7,7 +7,7 @@ from trisect.errors import TrisectError
 from trisect.launch import results, slurm_client
 from trisect.launch.job import Attempt
 from trisect.launch.session import Interrupted, Launch
-from trisect.launch.submission import Submission, forget, submit
+from trisect.launch.submission import Submission, submit
 from trisect.launch.watch import FILES_LOOK_S, Watch
 
 CANCEL_END_S = 60.0
@@ -46,7 +46,7 @@ def _end(launch: Launch, submission: Submission) -> None:
     while time.monotonic() < deadline and (state is None or state.active):
         launch.waiter.wait(FILES_LOOK_S)
         state = slurm_client.state_of(submission.job_id)
-    forget(launch.layout)
+    launch.layout.job.unlink(missing_ok=True)
 
 
 def _found(launch: Launch) -> Submission | None:

@@ -102,9 +102,8 @@ def _user(uid: str) -> str:
 
 
 def _accounted(job_id: str) -> SlurmState:
-    asked = _client(
-        "sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", "--format=State,NodeList"
-    )
+    columns = "--format=State,NodeList"
+    asked = _client("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", columns)
     return parse_sacct(asked.stdout) if asked.returncode == 0 else SlurmState()
 
 

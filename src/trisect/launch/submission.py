@@ -6,8 +6,7 @@ from submitit.core.utils import FailedJobError, FailedSubmissionError
 from trisect.errors import TrisectError
 from trisect.launch import results, slurm_client
 from trisect.launch.environment import cleaned
-from trisect.launch.job import JobFolder
-from trisect.launch.json_record import JsonRecord
+from trisect.launch.job import JobFolder, JsonRecord
 from trisect.launch.request import parameters
 from trisect.launch.session import Launch
 from trisect.launch.supervisor import Supervisor
@@ -33,11 +32,6 @@ class Submission(JsonRecord):
         return JobFolder(layout.jobs.absolute() / self.token)
 
 
-def forget(layout: RunLayout) -> None:
-    """The job is over and its results are in place, or it has failed: the next launch submits anew."""
-    layout.job.unlink(missing_ok=True)
-
-
 def submit(launch: Launch) -> Submission:
     """Submit the job, with its record written before and after.
 
@@ -51,7 +45,7 @@ def submit(launch: Launch) -> Submission:
     try:
         executor = submitit.SlurmExecutor(folder.root)
     except RuntimeError:
-        forget(launch.layout)
+        launch.layout.job.unlink(missing_ok=True)
         raise TrisectError(
             "srun is not installed here, but the machine file says launcher: slurm; run this on a login node"
         ) from None
@@ -64,7 +58,7 @@ def submit(launch: Launch) -> Submission:
         job_id = slurm_client.find(submission.comment)
         if job_id:
             slurm_client.cancel(job_id)
-        forget(launch.layout)
+        launch.layout.job.unlink(missing_ok=True)
         reason = " ".join(str(error).split())
         raise TrisectError(f"{job.name}: sbatch refused it: {reason}; see slurm in the machine file") from None
     submission = submission.model_copy(update={"job_id": submitted.job_id})

@@ -20,8 +20,8 @@ from trisect.launch import rank_main
 from trisect.launch.environment import of_rank
 from trisect.launch.job import Attempt, Job, JobFolder
 from trisect.launch.outcome import Outcome, Status
-from trisect.launch.owner import Owner
 from trisect.launch.placement import Placement, Rendezvous, cores_of_rank, device_of, reserve_port
+from trisect.launch.session import Owner
 from trisect.launch.signals import SignalWaiter
 from trisect.results.layout import RunLayout
 
@@ -119,9 +119,8 @@ class Supervisor:
             meeting.write(attempt.rendezvous)
             return meeting
         while self._wanted(attempt):
-            meeting_read = Rendezvous.read(attempt.rendezvous)
-            if meeting_read is not None:
-                return meeting_read
+            if found := Rendezvous.read(attempt.rendezvous):
+                return found
             if waiter.wait(0.1) & ENDING:
                 return None
         return None

@@ -1,10 +1,9 @@
 """Following a SLURM job until it is over."""
 
+import math
 import time
 
-from trisect.errors import TrisectError
 from trisect.launch import results, slurm_client
-from trisect.launch.diagnosis import Evidence, diagnose
 from trisect.launch.job import Attempt
 from trisect.launch.outcome import Outcome
 from trisect.launch.session import Launch
@@ -54,7 +53,8 @@ class Watch:
             if self._is_over(attempt, found):
                 if results.all_well(self.launch.job, found):
                     return attempt
-                raise self._failure(found)
+                slurm = self.state or SlurmState()
+                raise results.failure(self.launch, self.folder, found, slurm, self.job_id)
             self.launch.say(self._line(attempt))
             self.launch.wait(FILES_LOOK_S)
 
@@ -70,9 +70,8 @@ class Watch:
         state = self.state or SlurmState()
         if state.over:
             # Success counts only once every rank's record is seen; a failure waits for more of them.
-            return well or self._for(
-                "ended", FILES_S if state.state == "COMPLETED" and not failed else 2 * FILES_LOOK_S
-            )
+            late_s = FILES_S if state.state == "COMPLETED" and not failed else 2 * FILES_LOOK_S
+            return well or self._for("ended", late_s)
         if well:
             # It may yet be requeued while it completes.
             return self._for("well", FAILED_END_S) or (self.state is not None and state.state == "UNKNOWN")
@@ -100,26 +99,9 @@ class Watch:
         how_far = results.progress(self.launch.job, attempt)
         return f"{job} {self.state.state.lower()}{where}{f', {how_far}' if how_far else ''}"
 
-    def _failure(self, found: dict[int, Outcome]) -> TrisectError:
-        launch = self.launch
-        evidence = Evidence(
-            job=launch.job,
-            outcomes=found,
-            collective_timeout_s=launch.machine.collective_timeout_s,
-            free_bytes=results.free_bytes(launch.layout),
-            slurm=self.state or SlurmState(),
-            job_id=self.job_id,
-            time_limit_minutes=launch.machine.slurm.time_limit_minutes,
-            memory_gb=launch.machine.slurm.memory_gb_per_node,
-        )
-        return results.failure(launch.job, diagnose(evidence), launch.layout, self.folder)
-
 
 def _coarse(seconds: float) -> str:
     """A waiting time in steps, so that a new line is worth reading: under 10 s, then 10, 20, 40, 80 s ..."""
     if seconds < 10:
         return "since just now"
-    step = 10
-    while step * 2 <= seconds:
-        step *= 2
-    return f"for {step} s"
+    return f"for {10 * 2 ** int(math.log2(seconds / 10))} s"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import pandas as pd
 
@@ -93,7 +94,7 @@ def of_lines(lines: Sequence[FittedLine], per_node: Callable[[int], int]) -> All
         here = per_node(gpus)
         same = [line for line in lines if line.across == (gpus > here)] or lines
         below = [line for line in same if line.gpus <= gpus]
-        line = max(below, key=_gpus) if below else min(same, key=_gpus)
+        line = max(below, key=attrgetter("gpus")) if below else min(same, key=attrgetter("gpus"))
         inside = float("inf") if gpus > here else line.gb_per_s
         step_s = line.alpha_s / steps(line.algorithm, line.gpus, line.per_node)
         return AllReduceCost(gpus, here, line.algorithm, inside, line.gb_per_s, step_s)
@@ -110,23 +111,10 @@ def lines_of(fits: pd.DataFrame) -> list[FittedLine]:
     Args:
         fits: tables.FITS.
     """
-    chosen = fits[(fits["algorithm"] == AUTO) & fits["reading"].isin([RING, TREE]) & (fits["gpus"] > 1)]
-    known = chosen[(chosen["reading"] == RING) | (chosen["ran"] == TREE)]
-    fair = known[~known["oversubscribed"].astype(bool)]
-    fastest = (
-        (known if fair.empty else fair).sort_values("gb_per_s").drop_duplicates("gpus", keep="last").sort_values("gpus")
-    )
+    chosen = fits[(fits["algorithm"] == AUTO) & ((fits["reading"] == RING) | (fits["ran"] == TREE))]
+    fair = chosen[~chosen["oversubscribed"]]
+    fastest = (chosen if fair.empty else fair).sort_values(["gpus", "gb_per_s"]).drop_duplicates("gpus", keep="last")
     return [
-        FittedLine(
-            gpus=int(row["gpus"]),
-            per_node=int(row["gpus"]) // int(row["nodes"]),
-            algorithm=TREE if row["reading"] == TREE else RING,
-            alpha_s=max(float(row["alpha_s"]), 0.0),
-            gb_per_s=float(row["gb_per_s"]),
-        )
+        FittedLine(row["gpus"], row["gpus"] // row["nodes"], row["reading"], row["alpha_s"], row["gb_per_s"])
         for row in fastest.to_dict("records")
     ]
-
-
-def _gpus(line: FittedLine) -> int:
-    return line.gpus

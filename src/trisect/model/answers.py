@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -31,9 +31,7 @@ ERRORS_SHOWN = ("span_s", "compute_s", "transfer_s", "wait_s", "load_balance", "
 def doublings(least: int, per_node: Callable[[int], int]) -> list[int]:
     """Powers of two from `least` to LARGEST, and whole nodes doubled, without those that fill no whole number of nodes.
 
-    Args:
-        least: the smallest.
-        per_node: by count, the GPUs of a node.
+    `per_node` gives the GPUs of a node by count.
     """
     powers = [2**k for k in range(LARGEST.bit_length())]
     every = {*powers, *(per_node(LARGEST) * n for n in powers), least}
@@ -56,22 +54,19 @@ def counts_asked(problem: Problem, machine: Machine, gpus: Sequence[int] | None)
 
 
 def answers(table: pd.DataFrame) -> list[Note]:
-    """Up to which count efficiency holds, and where transfer overtakes compute.
-
-    Args:
-        table: from `predict`.
-    """
+    """Up to which count efficiency holds in a prediction, and where transfer overtakes compute."""
     total = table[table["section"] == TOTAL]
-    found = []
-    for level in (PAYS, HALF):
-        count = largest_count(total, level)
-        found.append(
-            note("efficiency_holds", level=level, count=count) if count else note("efficiency_never", level=level)
-        )
+    reached = {level: largest_count(total, level) for level in (PAYS, HALF)}
     over = total.loc[total["transfer_s"] >= total["compute_max_s"], "gpus"]
-    if over.empty:
-        return [*found, note("transfer_below", count=int(total["gpus"].max()))]
-    return [*found, note("transfer_from", count=int(over.min()))]
+    return [
+        *(
+            note("efficiency_holds", level=level, count=count) if count else note("efficiency_never", level=level)
+            for level, count in reached.items()
+        ),
+        note("transfer_below", count=int(total["gpus"].max()))
+        if over.empty
+        else note("transfer_from", count=int(over.min())),
+    ]
 
 
 def limits(model: Model, machine: Machine, counts: Sequence[int]) -> list[Note]:
@@ -85,11 +80,7 @@ def limits(model: Model, machine: Machine, counts: Sequence[int]) -> list[Note]:
 
 
 def relative_errors(table: pd.DataFrame) -> list[Note]:
-    """The relative errors of a prediction at each measured count.
-
-    Args:
-        table: tables.PREDICTION of one experiment.
-    """
+    """The relative errors of a prediction (tables.PREDICTION of one experiment) at each measured count."""
     total = table[table["section"] == TOTAL]
     found = []
     for row in total[total["measured_span_s"].notna()].to_dict("records"):
@@ -103,15 +94,7 @@ def relative_errors(table: pd.DataFrame) -> list[Note]:
 def caveats_of_fit(
     table: pd.DataFrame, runs: Mapping[int, Measured], fitted: Fitted, machine: Machine, chosen: Sequence[int]
 ) -> list[Note]:
-    """What a prediction from measured counts does not carry.
-
-    Args:
-        table: tables.PREDICTION.
-        runs: every measured count.
-        fitted: from those of `chosen`.
-        machine: that they ran on.
-        chosen: the counts that were fitted.
-    """
+    """What a prediction (tables.PREDICTION) from the `chosen` ones of the measured counts does not carry."""
     counts = counts_of(table["gpus"])
     found = limits(fitted.model, machine, counts)
     shared = [n for n in chosen if runs[n].table["oversubscribed"].any()]
@@ -135,14 +118,6 @@ def _late(runs: Mapping[int, Measured], chosen: Sequence[int]) -> Note:
     return note("late_start_share", share=float(late / wait))
 
 
-def fitted_rates(fitted: Fitted) -> list[Note]:
-    """Latency and rate of messages at each fitted count."""
-    return [
-        note("fitted_rate", gpus=line.gpus, algorithm=line.algorithm, gb_per_s=line.gb_per_s, alpha_s=line.alpha_s)
-        for line in fitted.lines
-    ]
-
-
 def rates_of_links(name: str, machine: Machine) -> Note:
     """Whose rates and jitter a prediction uses: those of the machine's file, and what the file says of them."""
     source = machine.links.source if machine.links else ""
@@ -150,41 +125,25 @@ def rates_of_links(name: str, machine: Machine) -> Note:
 
 
 def prediction_record(
-    model: Model,
-    machine: Machine,
-    names: tuple[str, str],
-    table: pd.DataFrame,
-    *,
-    measured: int,
-    notes: Sequence[Note],
-    fitted: Sequence[int] = (),
-    errors: Sequence[Note] = (),
+    model: Model, machine: Machine, table: pd.DataFrame, /, *, measured: int, **about: Any
 ) -> PredictionRecord:
-    """A prediction's answers.
+    """What a prediction, `table`, answers.
 
     Args:
         model: what predicts.
         machine: on which.
-        names: of the size and of the machine's file.
         table: from `predict`.
         measured: the count at which efficiencies are shown where the machine's own size is not known.
-        notes: what to know about it.
-        fitted: counts that the model was fitted to.
-        errors: from `relative_errors`.
+        about: what else the record holds: size, machine (its name), fitted, errors and notes.
     """
     counts = counts_of(table["gpus"])
     shown_at = max((n for n in counts if n <= machine.gpus < math.inf), default=measured)
-    size, machine_name = names
     return PredictionRecord(
         experiment=model.problem.name,
-        size=size,
-        machine=machine_name,
         unit=machine.unit,
-        fitted=list(fitted),
         algorithms={n: model.all_reduce(n).algorithm for n in counts if n > 1},
         shown_at=shown_at,
         answers=answers(table),
         what_if=what_if(model, counts, shown_at),
-        errors=list(errors),
-        notes=list(notes),
+        **about,
     )

@@ -16,7 +16,8 @@ from trisect.config.study_settings import Work
 from trisect.errors import TrisectError
 from trisect.model.allreduce_cost import AllReduceCosts, FittedLine, of_lines
 from trisect.model.predict import Jitter, Model, Problem, Values, held, pieces
-from trisect.network.byte_rules import RING, TREE, Algorithm, bytes_sent
+from trisect.network.byte_rules import RING, TREE, Algorithm
+from trisect.network.latency_bandwidth import sent_share
 from trisect.results.notes import Note, note
 
 SMALLEST = 2
@@ -97,14 +98,15 @@ def fit(
     Raises:
         TrisectError: a run lacks a section or ranks, or nothing was transferred and no `all_reduce` is given.
     """
-    chosen = _payload(problem, runs)
+    sending = max(runs, key=lambda run: 0 if _known(run).empty else run.gpus)  # the largest count with known payload
+    chosen = _payload(problem, sending)
     lines = () if all_reduce else _lines(runs)
     works, jitters, notes = {}, {}, []
     for section in problem.sections:
         work, said = _compute(chosen, section, runs)
-        works[section] = work.model_copy(update=_messages(chosen, section, runs))
+        works[section] = work.model_copy(update=_messages(chosen, section, sending))
         notes += said
-    if not any(len(_known(run)) for run in runs):
+    if _known(sending).empty:
         notes.append(note("no_messages"))
     chosen = replace(chosen, sections=works)
     cost = all_reduce or of_lines(lines, per_node)
@@ -155,10 +157,8 @@ def _is_told(told: Sequence[Values], column: Values, *, by_chance: bool) -> bool
     if not told or not by_chance:
         return True
     free = len(column) - design.shape[1]
-    if free == 0:
-        return False
     with_it, without = (nnls(part, np.ones(len(column)))[1] ** 2 for part in (design, design[:, :-1]))
-    return bool((without - with_it) * free > fdtri(1, free, SURE) * with_it)
+    return free > 0 and bool((without - with_it) * free > fdtri(1, free, SURE) * with_it)
 
 
 def _by_rank(run: Measured, section: str) -> Values:
@@ -209,25 +209,19 @@ def _of_ranks_alone(apart: Values) -> Values:
 
 def _known(run: Measured) -> pd.DataFrame:
     """The collectives within sections whose payload is known."""
-    return run.collectives[run.collectives["section"].notna() & (run.collectives["bytes"] > 0)]
+    return run.collectives[run.collectives["bytes"] > 0]
 
 
-def _known_at(run: Measured) -> int:
-    """The count, of a run with messages of known payload."""
-    return 0 if _known(run).empty else run.gpus
-
-
-def _payload(problem: Problem, runs: Sequence[Measured]) -> Problem:
+def _payload(problem: Problem, run: Measured) -> Problem:
     """With the image's payload as it was sent: the file's own where it was, else the largest."""
-    sizes = _known(max(runs, key=_known_at))["bytes"]
+    sizes = _known(run)["bytes"]
     if sizes.empty or (sizes == problem.image_bytes).any():
         return problem
     return replace(problem, image_bytes=int(sizes.max()))
 
 
-def _messages(problem: Problem, section: str, runs: Sequence[Measured]) -> dict[str, int]:
-    """Messages of one section as Work has them, of the largest count; small ones are read as all_reduces."""
-    run = max(runs, key=_known_at)
+def _messages(problem: Problem, section: str, run: Measured) -> dict[str, int]:
+    """Messages of one section as Work has them; small ones are read as all_reduces."""
     every = _known(run)
     if every.empty:
         return {}
@@ -258,8 +252,7 @@ def _line(run: Measured) -> FittedLine:
     """
     rows = _known(run)
     how: Algorithm = TREE if run.algorithm == TREE else RING
-    sent = bytes_sent("all_reduce", how, 1.0, run.gpus, run.per_node)
-    moved = rows["bytes"].to_numpy() * (sent.between if run.gpus > run.per_node else sent.inside)
+    moved = rows["bytes"].to_numpy() * sent_share(run.gpus, run.gpus // min(run.gpus, run.per_node), how)
     ones = np.ones(len(rows)) if rows["bytes"].nunique() > 1 else np.zeros(len(rows))
     (alpha_s, s_per_largest), _ = nnls(np.stack([ones, moved / moved.max()], axis=1), rows["transfer_s"].to_numpy())
     rate = moved.max() / s_per_largest / 1e9 if s_per_largest > 0 else float("inf")

@@ -67,13 +67,7 @@ class Model:
 
 
 def of_machine(problem: Problem, machine: Machine, links: Links) -> Model:
-    """A problem on a machine as its file describes it; how many nodes it has is not asked.
-
-    Args:
-        problem: from `problem`.
-        machine: its node size and jitter are used.
-        links: of that machine, or others to compare with.
-    """
+    """A problem on a machine with these links; of the machine, its node size and jitter are used."""
     jitter: dict[str, Jitter] = dict.fromkeys(problem.sections, machine.compute_jitter)
     return Model(problem, of_links(links, machine.gpus_per_node), jitter)
 
@@ -165,11 +159,7 @@ def times(planned: list[Piece], compute: Values) -> dict[str, float]:
 def predict(model: Model, counts: Iterable[int], *, iterations: int = 100, seed: int = 0) -> pd.DataFrame:
     """The model's times and efficiencies at each count: MODELLED, a row a section and TOTAL.
 
-    Args:
-        model: from `of_machine`, or from `fit.fit`.
-        counts: GPUs; the smallest is what `cost` is relative to.
-        iterations: draws of the jitter that are averaged.
-        seed: of those draws.
+    `cost` is relative to the smallest count. So many `iterations` are averaged, their jitter drawn by `seed`.
     """
     rows = []
     for gpus in sorted(counts):

@@ -18,7 +18,7 @@ def beside(
     Args:
         experiment: its name.
         modelled: from `predict.predict`, with every count of `runs`.
-        runs: by measured count, tables.DECOMPOSITION or RUN_DECOMPOSITION.
+        runs: by measured count, tables.RUN_DECOMPOSITION.
         fitted: the counts that the model was fitted at.
 
     Returns:
@@ -32,11 +32,8 @@ def beside(
     if set(measured["section"]) != set(modelled["section"]):
         sections = listed(sorted(set(measured["section"]) ^ set(modelled["section"])))
         raise TrisectError(f"{experiment}: section {sections} is not both measured and modelled; run the sweep again")
-    shared = measured.set_index("gpus").get("oversubscribed", pd.Series(dtype=bool)).groupby(level=0).any()
-    renamed = measured[["section", "gpus", *tables.MEASURED_QUANTITIES]].rename(
-        columns={name: f"measured_{name}" for name in tables.MEASURED_QUANTITIES}
-    )
-    table = with_cost(modelled, base).merge(renamed, on=["section", "gpus"], how="left", validate="1:1")
+    keyed = measured.set_index(["section", "gpus"])[list(tables.MEASURED_QUANTITIES)].add_prefix("measured_")
+    table = with_cost(modelled, base).merge(keyed.reset_index(), on=["section", "gpus"], how="left", validate="1:1")
     for name in tables.PREDICTED_QUANTITIES:
         over = table[f"measured_{name}"]
         table[f"error_{name}"] = table[name] / over.where(over != 0) - 1
@@ -44,5 +41,5 @@ def beside(
     return table.assign(
         experiment=experiment,
         role=table["gpus"].map(roles).fillna(tables.PREDICTED),
-        oversubscribed=table["gpus"].isin(shared.index[shared]),
+        oversubscribed=table["gpus"].isin(measured.loc[measured["oversubscribed"], "gpus"]),
     )[list(tables.PREDICTION)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pandas as pd
 
 from trisect.config.machine import Links
@@ -32,7 +33,8 @@ def implied(
         links: of the machine's file, if it has any.
 
     Returns:
-        IMPLIED: a row for each section, count above 1 and assumed algorithm; none where no known payload moves.
+        IMPLIED: a row for each section, count above 1 and assumed algorithm; none where no known payload moves. Where
+        a transfer's interval reaches 0, that of its rate is open above: its end is infinite.
     """
     rows = []
     usable = (scaling["section"] != TOTAL) & (scaling["gpus"] > 1) & (scaling["payload_bytes"] > 0)
@@ -43,10 +45,11 @@ def implied(
         for assumed in assumed_algorithms(known):
             sent = bytes_sent("all_reduce", assumed, row["payload_bytes"], gpus, per_node[gpus])
             moved = sent.between if across else sent.inside
-            rates = [moved / row[f"transfer_s{end}"] / 1e9 for end in ("", "_hi", "_lo")]
+            seconds = np.array([row[f"transfer_s{end}"] for end in ("", "_hi", "_lo")])
+            rates = np.divide(moved, seconds, out=np.full(3, np.inf), where=seconds != 0) / 1e9
             route = "between" if across else "inside"
-            rates.append(_of_machine(links, gpus, assumed, across))
-            rows.append((section, gpus, route, known, assumed, moved, row["transfer_s"], *rates))
+            machine = _of_machine(links, gpus, assumed, across)
+            rows.append((section, gpus, route, known, assumed, moved, row["transfer_s"], *rates, machine))
     table = pd.DataFrame(rows, columns=list(IMPLIED[:-2]))
     apart = table["gpus"].where(table["route"] == "inside", 0)  # more GPUs of a node may use more links at once
     same = table.sort_values("gpus").groupby(["section", "route", apart.rename("apart"), "reading"])
@@ -55,12 +58,7 @@ def implied(
 
 
 def probed(rates: pd.DataFrame, fits: pd.DataFrame | None) -> pd.Series:
-    """For each row of RATES, the probe's rate for its count and assumed algorithm: the fastest protocol's; or NaN.
-
-    Args:
-        rates: RATES.
-        fits: tables.FITS; None where nothing was probed.
-    """
+    """By row of RATES, what tables.FITS has for its count and assumed algorithm, of the fastest protocol; or NaN."""
     if fits is None:
         return pd.Series(float("nan"), index=rates.index)
     fastest = fits.groupby(["gpus", "reading"])["gb_per_s"].max()
@@ -74,11 +72,7 @@ def _of_machine(links: Links | None, gpus: int, assumed: Algorithm, across: bool
 
 
 def rate_notes(rates: pd.DataFrame) -> list[Note]:
-    """What to know about the implied rates of one experiment before believing one; docs/report.md has the rules.
-
-    Args:
-        rates: tables.RATES of one experiment.
-    """
+    """What to know about the RATES of one experiment before believing one; docs/report.md has the rules."""
     if rates.empty:
         return [note("nothing_moves")]
     unknown = rates.loc[rates["algorithm"] == UNKNOWN_ALGORITHM, "gpus"]
@@ -108,20 +102,16 @@ def _above(rates: pd.DataFrame) -> Iterator[Note]:
     """Rates of which even the lower end exceeds the machine's, and why that can be; none is clipped."""
     least = rates["gb_per_s_lo"].fillna(rates["gb_per_s"])
     above = rates[least > rates["machine_gb_per_s"]].drop_duplicates(["section", "gpus", "gb_per_s"])
-    for place, row in above.iterrows():
-        others = rates.drop(index=place)
-        same = others[(others["section"] == row["section"]) & (others["gpus"] == row["gpus"])]
-        lower = same[same["gb_per_s"] < row["gb_per_s"]]
+    for row in above.to_dict("records"):
+        same = rates[(rates["section"] == row["section"]) & (rates["gpus"] == row["gpus"])]
+        lower = same[same["gb_per_s"] < row["gb_per_s"]].to_dict("records")
         hidden = row["hidden_s"] >= HIDDEN * row["transfer_s"]
-        other = lower.iloc[0] if row["algorithm"] == UNKNOWN_ALGORITHM and not lower.empty else None
+        other = lower[0] if row["algorithm"] == UNKNOWN_ALGORITHM and lower else {}
         yield note(
             "rate_above",
-            section=row["section"],
-            gpus=int(row["gpus"]),
+            **{name: row[name] for name in ("section", "gpus", "gb_per_s", "machine_gb_per_s")},
             assumed=row["reading"],
-            gb_per_s=float(row["gb_per_s"]),
-            machine_gb_per_s=float(row["machine_gb_per_s"]),
-            hidden_share=float(row["hidden_s"] / (row["hidden_s"] + row["transfer_s"])) if hidden else None,
-            other=None if other is None else other["reading"],
-            other_gb_per_s=None if other is None else float(other["gb_per_s"]),
+            hidden_share=row["hidden_s"] / (row["hidden_s"] + row["transfer_s"]) if hidden else None,
+            other=other.get("reading"),
+            other_gb_per_s=other.get("gb_per_s"),
         )

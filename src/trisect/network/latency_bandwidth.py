@@ -8,7 +8,6 @@ its protocol with the size, and each has a latency and a rate of its own. docs/p
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -33,22 +32,8 @@ class NoFitError(Exception):
         self.why = why
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One line, with the ends of its 95 % intervals."""
-
-    alpha_s: float
-    alpha_s_lo: float
-    alpha_s_hi: float
-    gb_per_s: float
-    gb_per_s_lo: float
-    gb_per_s_hi: float
-    residual: float
-    r2: float
-
-
-def fit(sent_bytes: Values, seconds: Values) -> Fit:
-    """The line through measured times.
+def fit(sent_bytes: Values, seconds: Values) -> dict[str, float]:
+    """The line through measured times: `alpha_s` and `gb_per_s` with bounds, `residual` and `r2`, as FITS has them.
 
     Args:
         sent_bytes: by one GPU inside a node, by one node between nodes; shape (sizes,).
@@ -82,11 +67,9 @@ def fit(sent_bytes: Values, seconds: Values) -> Fit:
     ends = np.array([0, -1, 1])
     lines = np.exp(log_alpha + width[0] * ends), np.exp(-log_beta + width[1] * ends) / 1e9
     spread = np.log(seconds) - np.log(seconds).mean()
-    return Fit(
-        **dict(zip(with_bounds(("alpha_s", "gb_per_s")), map(float, np.concatenate(lines)), strict=True)),
-        residual=float(np.abs(np.expm1(residual)).max()),
-        r2=float(1 - (residual @ residual) / (spread @ spread)),
-    )
+    found = dict(zip(with_bounds(("alpha_s", "gb_per_s")), map(float, np.concatenate(lines)), strict=True))
+    r2 = float(1 - (residual @ residual) / (spread @ spread))
+    return found | {"residual": float(np.abs(np.expm1(residual)).max()), "r2": r2}
 
 
 def fits(
@@ -104,8 +87,7 @@ def fits(
         FITS, without a row for one GPU, which sends nothing; and what could not be fitted, as notes.
     """
     isolated = probe[(probe["cadence"] == ISOLATED) & (probe["gpus"] > 1)]
-    pairs = zip(isolated["backend"], isolated["payload_bytes"], strict=True)
-    ran = [_ran(backend, tuning, size) for backend, size in pairs]
+    ran = [_ran(backend, tuning, size) for backend, size in isolated[["backend", "payload_bytes"]].to_numpy()]
     isolated = isolated.assign(ran=[how for how, _ in ran], protocol=[protocol for _, protocol in ran])
     rows, refused = [], []
     for _, sizes in isolated.groupby(["ran", "protocol"], sort=False):
@@ -133,9 +115,9 @@ def _lines(sizes: pd.DataFrame) -> Iterator[dict[str, object]]:
     for assumed in assumed_algorithms(ran):
         share = sent_share(gpus, nodes, assumed)
         found = fit(payload * share, sizes["median_s"].to_numpy(float))
-        yield asdict(found) | {
+        yield found | {
             "reading": assumed,
-            "crossover_bytes": found.alpha_s * found.gb_per_s * 1e9 / share,
+            "crossover_bytes": found["alpha_s"] * found["gb_per_s"] * 1e9 / share,
             "sizes": len(payload),
             "smallest_bytes": int(payload.min()),
             "largest_bytes": int(payload.max()),

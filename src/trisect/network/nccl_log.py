@@ -62,12 +62,11 @@ def algorithm_for(tuning: pd.DataFrame, op: str, payload_bytes: int) -> str:
 def ran_for(tuning: pd.DataFrame, op: str, payload_bytes: int) -> tuple[str, str]:
     """Algorithm and protocol of a collective of this size, each UNKNOWN_ALGORITHM where the log has none or several."""
     same = tuning[tuning["op"].isin(["", op]) & (tuning["bytes"] == payload_bytes)]
-    algorithm, protocol = ({str(name) for name in same[column]} for column in ("algorithm", "protocol"))
-    return _only(algorithm), _only(protocol)
-
-
-def _only(names: set[str]) -> str:
-    return names.pop() if len(names) == 1 else UNKNOWN_ALGORITHM
+    algorithm, protocol = (
+        str(names[0]) if len(names) == 1 else UNKNOWN_ALGORITHM
+        for names in (same["algorithm"].unique(), same["protocol"].unique())
+    )
+    return algorithm, protocol
 
 
 def _named(word: str, names: tuple[str, ...]) -> str:

@@ -65,24 +65,13 @@ def regime(payload_bytes: float, crossover_bytes: float) -> str:
 
 
 def regime_notes(messages: pd.DataFrame, gpus: int) -> list[Note]:
-    """Whether a run's all_reduces are mostly latency or mostly bytes, a note a section.
-
-    Args:
-        messages: MESSAGES of one run.
-        gpus: of the run.
-    """
+    """Whether a run's all_reduces (its MESSAGES) are mostly latency or mostly bytes, a note a section."""
     found = []
     for section, rows in messages.groupby("section", sort=False):
-        kinds = [
-            {
-                "regime": str(regime),
-                "count": float(group["count"].sum()),
-                "smallest_bytes": int(group["payload_bytes"].min()),
-                "largest_bytes": int(group["payload_bytes"].max()),
-            }
-            for regime, group in rows.groupby("regime", sort=False)
-        ]
-        found.append(note("message_regimes", section=str(section), gpus=gpus, kinds=kinds))
+        kinds = rows.groupby("regime", sort=False).agg(
+            count=("count", "sum"), smallest_bytes=("payload_bytes", "min"), largest_bytes=("payload_bytes", "max")
+        )
+        found.append(note("message_regimes", section=section, gpus=gpus, kinds=kinds.reset_index().to_dict("records")))
     return found
 
 

@@ -1,7 +1,6 @@
 """From two results folders, or two runs' folders, to what differs: the command line and the workflow's compare rule."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -15,23 +14,16 @@ from trisect.results.notes import Note, note
 from trisect.results.record import RunRecord
 from trisect.results.tables import DECOMPOSITION, ITERATIONS, RunKey, read_table
 
-
-@dataclass(frozen=True)
-class _Side:
-    iterations: pd.DataFrame
-    record: RunRecord | None  # `trisect decompose` writes none
+_Side = dict[RunKey, tuple[pd.DataFrame, RunRecord | None]]
+"""tables.ITERATIONS and the record of each run; `trisect decompose` writes no record."""
 
 
 def compare_folders(
     before: Path, after: Path, metrics: Sequence[str] = COMPARED, least: float = SMALLEST_CHANGE
 ) -> Comparison:
-    """Compare two results folders, or two runs' folders.
+    """Compare two results folders, or two runs' folders (of the workflow, or of `trisect decompose`).
 
-    Args:
-        before: a results folder, or the folder of one run (of the workflow, or of `trisect decompose`).
-        after: the same after the change.
-        metrics: as for `differences.compare`.
-        least: as for `differences.compare`.
+    `metrics` and `least` are as for `differences.compare`.
 
     Raises:
         TrisectError: no decomposition in a folder, no run on both sides, or a run of another size.
@@ -44,18 +36,19 @@ def compare_folders(
             " experiments at the same counts"
         )
     for run in shared:
-        sizes = [_size(side[run]) for side in (old, new)]
-        if sizes[0] != sizes[1]:
+        ours, theirs = (record.size if record else "unknown" for _, record in (old[run], new[run]))
+        if ours != theirs:
             raise TrisectError(
-                f"{run_name(run)} is of size {sizes[0] or 'unknown'} in {before} and of size {sizes[1] or 'unknown'}"
-                f" in {after}; compare runs of one size"
+                f"{run_name(run)} is of size {ours} in {before} and of size {theirs} in {after};"
+                " compare runs of one size"
             )
+    earlier, later = ({run: table for run, (table, _) in side.items()} for side in (old, new))
     return Comparison(
-        table=compare(_iterations(old), _iterations(new), metrics, least),
+        table=compare(earlier, later, metrics, least),
         folders=(str(before), str(after)),
         only_before=sorted(old.keys() - new.keys()),
         only_after=sorted(new.keys() - old.keys()),
-        changed=[one for run in shared for one in _changes(old[run].record, new[run].record)],
+        changed=[one for run in shared for one in _changes(old[run][1], new[run][1])],
     )
 
 
@@ -71,28 +64,18 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         raise TrisectError(f"{path}: cannot write there ({error.strerror}); choose another file") from None
 
 
-def _read(folder: Path) -> dict[RunKey, _Side]:
-    runs = Layout(folder).runs() or [RunLayout(folder)]
-    return dict(_side(files) for files in runs)
-
-
-def _side(files: RunLayout) -> tuple[RunKey, _Side]:
-    if not files.decomposition.exists():
-        raise TrisectError(
-            f"{files.decomposition}: no such file; give a results folder, or that of one run, with its decomposition"
-        )
-    table, iterations = read_table(files.decomposition, DECOMPOSITION), read_table(files.iterations, ITERATIONS)
-    gpus = int(table["gpus"].iloc[0])
-    record = RunRecord.read(files.record) if files.record.exists() else None
-    return (record.experiment if record else "", gpus), _Side(iterations, record)
-
-
-def _size(side: _Side) -> str:
-    return side.record.size if side.record else ""
-
-
-def _iterations(side: Mapping[RunKey, _Side]) -> dict[RunKey, pd.DataFrame]:
-    return {run: found.iterations for run, found in side.items()}
+def _read(folder: Path) -> _Side:
+    found: _Side = {}
+    for files in Layout(folder).runs() or [RunLayout(folder)]:
+        if not files.decomposition.exists():
+            raise TrisectError(
+                f"{files.decomposition}: no such file;"
+                " give a results folder, or that of one run, with its decomposition"
+            )
+        gpus = int(read_table(files.decomposition, DECOMPOSITION)["gpus"].iloc[0])
+        record = RunRecord.read(files.record) if files.record.exists() else None
+        found[record.experiment if record else "", gpus] = read_table(files.iterations, ITERATIONS), record
+    return found
 
 
 def _changes(before: RunRecord | None, after: RunRecord | None) -> Iterator[Note]:

@@ -28,10 +28,8 @@ def write_decomposition(
     """Decompose one job and write its six files, all or none.
 
     Args:
-        traces: as for `trace.read_job`.
+        traces: as for `trace.read_job`; so are `sections` and `iteration`.
         out: where decomposition.csv, collectives.csv, iterations.parquet, ranks.parquet, notes.json and findings.md go.
-        sections: as for `trace.read_job`.
-        iteration: as for `trace.read_job`.
         annotate: what else belongs into decomposition.csv, given its table.
 
     Raises:
@@ -39,15 +37,16 @@ def write_decomposition(
     """
     result = decompose(read_job(traces, sections=sections, iteration=iteration))
     table = annotate(result.table)
-    writers: dict[Path, Callable[[Path], object]] = {
-        out.decomposition: lambda path: table.to_csv(path, index=False),
-        out.collectives: lambda path: result.collectives.to_csv(path, index=False),
-        out.iterations: lambda path: write_parquet(result.iterations, path),
-        out.ranks: lambda path: write_parquet(result.ranks, path),
-        out.notes: lambda path: path.write_text(to_json(result.caveats)),
-        out.findings: lambda path: path.write_text(as_markdown(result.caveats)),
-    }
-    write_all(writers)
+    write_all(
+        {
+            out.decomposition: lambda path: table.to_csv(path, index=False),
+            out.collectives: lambda path: result.collectives.to_csv(path, index=False),
+            out.iterations: lambda path: write_parquet(result.iterations, path),
+            out.ranks: lambda path: write_parquet(result.ranks, path),
+            out.notes: lambda path: path.write_text(to_json(result.caveats)),
+            out.findings: lambda path: path.write_text(as_markdown(result.caveats)),
+        }
+    )
     return result
 
 

@@ -58,12 +58,7 @@ def finished_runs(sweep: Sweep, layout: Layout) -> Material:
 
 
 def ranks_of(layout: Layout, scaling: pd.DataFrame) -> pd.DataFrame:
-    """Per rank, iteration and section, each experiment at the count that shows its ranks best: rank_figures.RANK_CELLS.
-
-    Args:
-        layout: where the runs lie.
-        scaling: tables.SCALING of all experiments.
-    """
+    """rank_figures.RANK_CELLS of each experiment in tables.SCALING, at the count that shows its ranks best."""
     shared = scaling.groupby(["experiment", "gpus"])["oversubscribed"].first()
     order = {section: place for place, section in enumerate(scaling["section"].unique())}
     tables = [

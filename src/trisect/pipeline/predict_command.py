@@ -37,7 +37,6 @@ def predict_from_constants(
     model = of_machine(chosen, machine, links)
     table = predict(model, counts)
     notes = [answers.rates_of_links(machine_name, machine), *answers.limits(model, machine, counts)]
-    record = answers.prediction_record(
-        model, machine, (study.size, machine_name), table, measured=counts[0], notes=notes
-    )
+    about = {"size": study.size, "machine": machine_name, "fitted": [], "errors": [], "notes": notes}
+    record = answers.prediction_record(model, machine, table, measured=counts[0], **about)
     return prediction_text(record, table, sections=sections)

@@ -43,15 +43,20 @@ def write_prediction(sweep: Sweep, layout: Layout, experiment: str) -> list[str]
     modelled = predict(fitted.model, counts)
     table = beside(experiment, modelled, {n: run.table for n, run in runs.items()}, chosen)
     notes = [source, *answers.caveats_of_fit(table, runs, fitted, machine, chosen), *fitted.notes]
+    rates = [
+        note("fitted_rate", gpus=line.gpus, algorithm=line.algorithm, gb_per_s=line.gb_per_s, alpha_s=line.alpha_s)
+        for line in fitted.lines
+    ]
     record = answers.prediction_record(
         fitted.model,
         machine,
-        (sweep.settings.size, sweep.settings.machine),
         modelled,
         measured=max(runs),
+        size=sweep.settings.size,
+        machine=sweep.settings.machine,
         fitted=chosen,
         errors=answers.relative_errors(table),
-        notes=[*notes, *answers.fitted_rates(fitted)],
+        notes=[*notes, *rates],
     )
     lines = prediction_text(record, table[["gpus", "section", "role", *PREDICTED_QUANTITIES]])
     write_all(
@@ -65,12 +70,7 @@ def write_prediction(sweep: Sweep, layout: Layout, experiment: str) -> list[str]
 
 
 def read_run(files: RunLayout, gpus: int, per_node: int) -> Measured:
-    """One run as a fit takes it.
-
-    Args:
-        files: of the run, with its decomposition.
-        gpus: its ranks.
-        per_node: how many of them a node has.
+    """One run of so many ranks, `per_node` of them on a node, as a fit takes it.
 
     Raises:
         TrisectError: its decomposition is missing, damaged or of another count, or its NCCL logs are of another run.
@@ -94,10 +94,8 @@ def all_reduces_of(machine: Machine, name: str, fits: pd.DataFrame | None) -> tu
     if machine.links is not None:
         return of_links(machine.links, machine.gpus_per_node), answers.rates_of_links(name, machine)
     lines = [] if fits is None else lines_of(fits)
-    if fits is not None and lines:
-        counts = [line.gpus for line in lines]
-        shared = bool(fits.loc[fits["gpus"].isin(counts), "oversubscribed"].any())
-        return of_lines(lines, machine.ranks_per_host), note(
-            "rates_of_probe", counts=list(counts), oversubscribed=shared
-        )
-    return None, note("rates_of_transfers")
+    if fits is None or not lines:
+        return None, note("rates_of_transfers")
+    counts = [line.gpus for line in lines]
+    shared = bool(fits.loc[fits["gpus"].isin(counts), "oversubscribed"].any())
+    return of_lines(lines, machine.ranks_per_host), note("rates_of_probe", counts=counts, oversubscribed=shared)

@@ -9,8 +9,9 @@ import pandas as pd
 from trisect.analysis.baseline import scaling
 from trisect.config.loading import load_experiments, load_machine, load_study
 from trisect.config.machine import Machine
-from trisect.config.pieces import load_balance_bound
+from trisect.config.plan import load_balance_bound
 from trisect.config.study_settings import Study
+from trisect.host import write_whole
 from trisect.model.allreduce_cost import links_of
 from trisect.model.predict import Model, Problem, of_machine, problem
 from trisect.model.simulate import job, nccl_log
@@ -20,6 +21,7 @@ from trisect.pipeline.finished_runs import movement_of, ranks_of
 from trisect.pipeline.rates import write_rates
 from trisect.pipeline.sweep_report import drawings_of
 from trisect.report import page
+from trisect.report.figures import svg
 from trisect.report.material import Material
 from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout
@@ -64,15 +66,14 @@ def _simulate(model: Model, study: Study, layout: Layout) -> pd.DataFrame:
         shutil.rmtree(files.folder, ignore_errors=True)
         made_up = job(model, gpus, iterations=study.iterations, seed=study.seed)
         write_job(made_up, files.traces)
-        log = nccl_log(model, gpus) if gpus > 1 else ""
-        write_all({files.nccl / "nccl-modelled.log": partial(_write_text, text=log)})
+        files.nccl.mkdir(parents=True)
+        write_whole(files.nccl / "nccl-modelled.log", nccl_log(model, gpus) if gpus > 1 else "")
         result = write_decomposition(
             files.traces, files, sections=list(one.sections), annotate=partial(_annotated, one, gpus)
         )
         runs[gpus] = _annotated(one, gpus, result.table), result.iterations
     table = scaling(runs)[list(SCALING)].assign(modelled=True)
-    path = layout.scaling(one.name)
-    write_all({path: lambda partial_path: table.to_csv(partial_path, index=False)})
+    write_whole(layout.scaling(one.name), table.to_csv(index=False))
     return table
 
 
@@ -89,10 +90,6 @@ def _write_pages(table: pd.DataFrame, layout: Layout, machine: Machine, notice: 
     material = Material(scaling, ranks_of(layout, table), **movement_of(layout, scaling, machine))
     drawn = drawings_of(material)
     html = page.render(material, drawn, results=layout.root, notice=notice)
-    texts = {layout.figure(name): svg for name, svg in drawn.items()}
+    texts = {layout.figure(name): drawing for name, drawing in drawn.items() if not svg.reason(drawing)}
     texts |= {layout.root / "MODELLED.md": f"# Modelled\n\n{notice}\n", layout.report: html}
-    write_all({path: partial(_write_text, text=text) for path, text in texts.items()})
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    write_all({path: partial(Path.write_text, data=text, encoding="utf-8") for path, text in texts.items()})

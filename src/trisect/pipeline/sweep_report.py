@@ -1,6 +1,6 @@
 """The rules `figure` and `report`: figures and the page, over the runs that are finished."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -36,14 +36,10 @@ def _table(kind: str, layout: Layout, experiments: Sequence[str]) -> pd.DataFram
     return ranks_of(layout, scaling) if kind == "ranks" else scaling
 
 
-def drawings_of(material: Material, names: Iterable[str] = tuple(CATALOGUE)) -> dict[str, str]:
-    """Those of the named figures whose table has rows, as SVG."""
-    tables = material.tables
-    return {
-        name: draw(name, tables[CATALOGUE[name].table], material.unit)
-        for name in names
-        if not tables[CATALOGUE[name].table].empty
-    }
+def drawings_of(material: Material) -> dict[str, str]:
+    """The figures whose table has rows, as SVG."""
+    tables = {name: material.tables[entry.table] for name, entry in CATALOGUE.items()}
+    return {name: draw(name, table, material.unit) for name, table in tables.items() if not table.empty}
 
 
 def write_report(sweep: Sweep, layout: Layout, drawings: Mapping[str, str] | None = None) -> Material:

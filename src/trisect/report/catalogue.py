@@ -30,17 +30,10 @@ class Entry(NamedTuple):
         return Entry(*(text.replace("{{ unit }}", unit) for text in self))
 
 
-_ALL = {
+CATALOGUE = {
     name: Entry(**entry)
     for name, entry in yaml.safe_load(files("trisect.report").joinpath("catalogue.yaml").read_text()).items()
 }
 
-TIMELINE = _ALL.pop("timeline")
+TIMELINE = CATALOGUE.pop("timeline")
 """Of the drawn timelines, one a run."""
-
-CATALOGUE: dict[str, Entry] = _ALL
-
-
-def drawn_from(table: str) -> list[str]:
-    """Names of the figures of one table."""
-    return [name for name, entry in CATALOGUE.items() if entry.table == table]

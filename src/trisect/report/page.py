@@ -22,6 +22,7 @@ from trisect.report.sections.predictions import predictions_view
 from trisect.report.sections.verdicts import findings_view
 from trisect.report.text.note_words import FILTERS
 from trisect.results.layout import Layout
+from trisect.results.tables import ABOUT, PARTS
 
 
 def render(
@@ -38,12 +39,11 @@ def render(
     The same inputs give the same bytes. Whatever a name, a reason or a value contains is shown as text.
 
     Args:
-        material: what the page is made of.
         drawings: figure name to SVG document, as figures.draw gives it; shown in the order of the catalogue.
         results: the results folder as the workflow names it, for the commands on the page.
         notice: where the numbers are modelled, what to know about that; the page then says it throughout, has no
             runs, and no commands that measure or draw again.
-        comparison: with an earlier sweep, or None.
+        comparison: with an earlier sweep.
         timelines: experiment and count to SVG document, as timeline_drawing.draw gives it.
     """
     scaling, records, unit = material.scaling, material.records, material.unit
@@ -66,8 +66,9 @@ def render(
             timelines=timelines_view(timelines, results),
             timeline=TIMELINE.worded(unit),
             tables=_tables(scaling, unit),
-            main_columns=[title for title, _ in cells.MAIN.values()],
-            runs=[runs.view(record, results) for record in ordered],
+            about=ABOUT,
+            parts=PARTS,
+            runs=[runs.run_view(record, results) for record in ordered],
             missing=[
                 (experiment, gpus, reason, runs.rerun_command(experiment, gpus, results))
                 for (experiment, gpus), reason in sorted(material.missing.items())

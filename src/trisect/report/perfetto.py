@@ -38,12 +38,7 @@ def events(timeline: Timeline) -> list[ChromeEvent]:
 
 
 def document(timeline: Timeline, **about: object) -> bytes:
-    """The content of a .json.gz file; the same timeline gives the same bytes.
-
-    Args:
-        timeline: from `analysis.timeline`.
-        about: what else the file says of itself.
-    """
+    """The content of a .json.gz file, with what else it says `about` itself; the same timeline gives the same bytes."""
     residual = None if pd.isna(timeline.residual_s) else timeline.residual_s
     content = {"traceEvents": events(timeline), "otherData": {**about, "clock_residual_s": residual}}
     return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)

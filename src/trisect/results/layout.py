@@ -26,38 +26,22 @@ class RunLayout:
 
     folder: Path
 
-    record = _Below("run.json")
-    """record.RunRecord: what the run ran on; written last, so that it is there only where a run succeeded."""
-    traces = _Below("traces")
-    """One gzipped Kineto trace per rank."""
-    logs = _Below("logs")
-    """One log per rank, and the launcher's own files below jobs/."""
-    jobs = _Below("logs/jobs")
-    """One folder per launch: what the launcher and submitit keep about it."""
-    job = _Below("logs/job.json")
-    """What the launcher needs to find a submitted job again; outside Snakemake's outputs."""
-    lock = _Below("logs/lock")
-    """Held by the launcher that works on the run."""
-    nccl = _Below("logs/nccl")
-    """NCCL's own logs, one per process; only where NCCL ran."""
-    progress = _Below("logs/progress")
-    """Rank 0's last line: "iteration 3 of 5"."""
-    decomposition = _Below("decomposition.csv")
-    """tables.DECOMPOSITION; a run's is RUN_DECOMPOSITION."""
-    collectives = _Below("collectives.csv")
-    """tables.PAIRED_COLLECTIVES."""
-    iterations = _Below("iterations.parquet")
-    """tables.ITERATIONS."""
-    ranks = _Below("ranks.parquet")
-    """tables.RANKS."""
-    notes = _Below("notes.json")
-    """results.notes: what was repaired, left out or is doubtful."""
-    findings = _Below("findings.md")
-    """The same in words."""
-    timeline = _Below("timeline.json.gz")
-    """The slowest and the median iteration of all ranks, for Perfetto."""
-    timeline_drawing = _Below("timeline.svg")
-    """The same, drawn."""
+    record = _Below("run.json")  # record.RunRecord: what it ran on; written last, so only where a run succeeded
+    traces = _Below("traces")  # one gzipped Kineto trace per rank
+    logs = _Below("logs")  # one log per rank, and the launcher's own files below jobs/
+    jobs = _Below("logs/jobs")  # one folder per launch: what the launcher and submitit keep about it
+    job = _Below("logs/job.json")  # what the launcher needs to find a submitted job again; outside Snakemake's outputs
+    lock = _Below("logs/lock")  # held by the launcher that works on the run
+    nccl = _Below("logs/nccl")  # NCCL's own logs, one per process; only where NCCL ran
+    progress = _Below("logs/progress")  # rank 0's last line: "iteration 3 of 5"
+    decomposition = _Below("decomposition.csv")  # tables.DECOMPOSITION; a run's is RUN_DECOMPOSITION
+    collectives = _Below("collectives.csv")  # tables.PAIRED_COLLECTIVES
+    iterations = _Below("iterations.parquet")  # tables.ITERATIONS
+    ranks = _Below("ranks.parquet")  # tables.RANKS
+    notes = _Below("notes.json")  # results.notes: what was repaired, left out or is doubtful
+    findings = _Below("findings.md")  # the same in words
+    timeline = _Below("timeline.json.gz")  # the slowest and the median iteration of all ranks, for Perfetto
+    timeline_drawing = _Below("timeline.svg")  # the same, drawn
 
     def trace(self, rank: int) -> Path:
         """The trace of one rank."""
@@ -72,8 +56,7 @@ class RunLayout:
 class ProbeLayout(RunLayout):
     """Files of one probe, below results/probe/gpus-{n}/{algorithm}/; of a run's it has the record and the logs."""
 
-    all_reduce = _Below("all_reduce.csv")
-    """tables.ALL_REDUCE."""
+    all_reduce = _Below("all_reduce.csv")  # tables.ALL_REDUCE
 
 
 @dataclass(frozen=True)
@@ -82,14 +65,10 @@ class Layout:
 
     root: Path
 
-    fits = _Below("probe/fits.csv")
-    """tables.FITS: latency and rate of every count's all_reduces, by `snakemake probe`."""
-    comparison = _Below("comparison.csv")
-    """tables.COMPARISON with an earlier sweep."""
-    report = _Below("report.html")
-    """The page people read."""
-    lock = _Below(".lock")
-    """Held by the snakemake that works in this folder."""
+    fits = _Below("probe/fits.csv")  # tables.FITS: latency and rate of every count's all_reduces, by `snakemake probe`
+    comparison = _Below("comparison.csv")  # tables.COMPARISON with an earlier sweep
+    report = _Below("report.html")  # the page people read
+    lock = _Below(".lock")  # held by the snakemake that works in this folder
 
     def run(self, experiment: str, gpus: int | str) -> RunLayout:
         """The files of one run; `gpus` may be a Snakemake wildcard such as "{gpus}"."""

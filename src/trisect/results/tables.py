@@ -47,13 +47,10 @@ POINT_TO_POINT = frozenset({"send", "recv"})
 
 
 class Table(dict[str, str]):
-    """The columns of one kind of table, with their types, in order.
+    """The columns of one kind of table, with their types, in order; and the command that makes such a file again.
 
-    Args:
-        columns: type by name: int64, float64, bool or str. Numbers of float64 may be missing (NaN).
-        remake: the command that writes such a file again.
-        optional: columns that only some files of the kind have, after the others.
-        may_be_empty: whether such a file may have no row.
+    Types are int64, float64 (may be missing, NaN), bool or str. `optional` columns, after the others, are those that
+    only some files of the kind have.
     """
 
     def __init__(
@@ -161,7 +158,7 @@ _GROUPS: dict[str, dict[str, list[str]]] = yaml.safe_load(
 )
 
 ABOUT = {name: about for group in _GROUPS.values() for name, (_, about) in group.items() if about}
-"""What a column holds, by its name."""
+"""What a column holds, by its name: the page's table of all columns shows it."""
 
 
 def _columns(*groups: str) -> dict[str, str]:
@@ -215,33 +212,20 @@ FITTED, HELD_OUT, PREDICTED = "fitted", "held out", "predicted"
 _DECOMPOSE = "trisect decompose, or in a sweep snakemake --forcerun decompose -- report"
 _AGAIN = "snakemake --forcerun decompose -- report"
 
+# decomposition.csv of any job; of a run of the workflow with what its record adds
 DECOMPOSITION = Table(
     _columns("identity", "times", "efficiencies", "traffic"), _DECOMPOSE, {"experiment": "str", **RUN_COLUMNS}
 )
-"""decomposition.csv of any job: a run's has `experiment` and RUN_COLUMNS too."""
-
 RUN_DECOMPOSITION = Table({"experiment": "str", **DECOMPOSITION, **RUN_COLUMNS}, _AGAIN)
-"""decomposition.csv of a run of the workflow, with what its record adds."""
 
+# the other files of a run: a row per iteration and section and paired collective, or nothing more, or rank
 PAIRED_COLLECTIVES = Table(_columns("paired_collectives"), _DECOMPOSE, may_be_empty=True)
-"""collectives.csv: a row per iteration, section and paired collective."""
-
 ITERATIONS = Table({"iteration": "int64", "section": "str", **dict.fromkeys(PER_ITERATION, "float64")}, _DECOMPOSE)
-"""iterations.parquet: a row per iteration and section."""
+RANKS = Table(_columns("ranks"), _DECOMPOSE)
 
-RANKS = Table(
-    {"rank": "int64", **dict(list(ITERATIONS.items())[:2])}
-    | dict.fromkeys(("compute_s", "wait_s", "transfer_s", "span_s"), "float64"),
-    _DECOMPOSE,
-)
-"""ranks.parquet: a row per rank, iteration and section."""
-
+# files of an experiment
 SCALING = Table({**RUN_DECOMPOSITION, "baseline_gpus": "int64", **_columns("relative")}, _AGAIN, {"modelled": "bool"})
-"""scaling.csv: the decomposition at every count, and what relates it to the smallest."""
-
 RATES = Table(_columns("rates"), "snakemake --forcerun rates -- report", may_be_empty=True)
-"""rates.csv: the rate that each measured transfer implies, beside the machine's and the probe's."""
-
 PREDICTION = Table(
     _columns("prediction")
     | dict.fromkeys(PREDICTED_QUANTITIES, "float64")  # modelled
@@ -249,13 +233,8 @@ PREDICTION = Table(
     | dict.fromkeys((f"error_{name}" for name in PREDICTED_QUANTITIES), "float64"),  # (modelled - measured) / measured
     "snakemake --forcerun prediction -- report",
 )
-"""prediction.csv: every count modelled, and beside it what was measured."""
 
+# files of the probe, and of a comparison
 ALL_REDUCE = Table(_columns("all_reduce"), "snakemake --forcerun all_reduce -- probe")
-"""all_reduce.csv of a probe: one row per cadence and size."""
-
 FITS = Table(_columns("fits"), "snakemake --forcerun alpha_beta -- probe")
-"""results/probe/fits.csv: latency and rate of every count's all_reduces."""
-
 COMPARISON = Table(_columns("comparison"), "trisect compare")
-"""comparison.csv: two sweeps, or two runs, beside each other."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 
 import torch
-import torch.distributed as dist
 from deepinv.distributed import DistributedContext
 
 from trisect.config.plan import Run
 from trisect.errors import TrisectError
 from trisect.results.record import Correctness
+from trisect.worker.process_group import gather
 from trisect.worker.solver import Solver, build
 
 CHECKED_ITERATIONS = 2
@@ -30,18 +30,15 @@ def against_single_process(run: Run, ctx: DistributedContext, solver: Solver) ->
     at_size = run.model_copy(update={"size": size})
     distributed = solver if size == run.size else build(at_size, ctx)
     _iterate_from_start(distributed)
-    differences: list[dict[str, float] | None] = [None]
+    mine: dict[str, float] = {}
     if ctx.rank == 0:
         single = build(at_size, alone(ctx.device))
         _iterate_from_start(single)
-        differences = [relative_differences(distributed.results(), single.results())]
-    dist.broadcast_object_list(differences, src=0, device=ctx.device)
-    found = differences[0] or {}
-    require_equal(found, run.experiment.tolerance)
+        mine = relative_differences(distributed.results(), single.results())
+    found, tolerance = gather(mine, ctx.world_size)[0], run.experiment.tolerance
+    require_equal(found, tolerance)
     distributed.restart()
-    return Correctness(
-        relative_difference=found, tolerance=run.experiment.tolerance, size=size, iterations=CHECKED_ITERATIONS
-    )
+    return Correctness(relative_difference=found, tolerance=tolerance, size=size, iterations=CHECKED_ITERATIONS)
 
 
 def alone(device: torch.device) -> DistributedContext:
@@ -94,8 +91,7 @@ def require_agreement(ctx: DistributedContext, what: str, mine: str) -> str:
     Raises:
         TrisectError: on every rank, naming the ranks that differ from rank 0.
     """
-    values = [""] * ctx.world_size
-    dist.all_gather_object(values, mine)
+    values = gather(mine, ctx.world_size)
     others = [rank for rank, value in enumerate(values) if value != values[0]]
     if others:
         raise TrisectError(f"{what} differ between rank 0 and rank {', '.join(map(str, others))}; nothing was measured")

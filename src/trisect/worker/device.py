@@ -47,9 +47,7 @@ def _runs_on(architecture: str, capability: tuple[int, int]) -> bool:
     if found is None:
         return False
     compiled = int(found[2]), int(found[3])
-    if found[1] == "compute":
-        return compiled <= capability
-    return compiled[0] == capability[0] and compiled[1] <= capability[1]
+    return compiled <= capability and (found[1] == "compute" or compiled[0] == capability[0])
 
 
 def describe(device: torch.device) -> tuple[str, str | None]:

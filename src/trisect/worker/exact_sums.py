@@ -26,13 +26,10 @@ class Sum:
 
     def wrong_values(self, repetition: int, links: int = 1) -> int:
         """How many values are not what `links` all_reduces in a row make of the last `fill`; empties the buffer."""
-        self.buffer.sub_(self.pattern, alpha=_factor(self.gpus, repetition) * self.gpus ** (links - 1))
+        first = self.gpus * (self.gpus + 1) // 2 + self.gpus * (repetition % _SHIFTS)  # rank + 1 + shift of all ranks
+        # A float, exact as far as `longest_chain` goes: torch takes no whole number above 2^64.
+        self.buffer.sub_(self.pattern, alpha=float(first * self.gpus ** (links - 1)))
         return int(torch.count_nonzero(self.buffer))
-
-
-def _factor(gpus: int, repetition: int) -> int:
-    """The pattern's factor in the sum: of rank + 1 + shift over all ranks."""
-    return gpus * (gpus + 1) // 2 + gpus * (repetition % _SHIFTS)
 
 
 def longest_chain(gpus: int, most: int = 16) -> int:
@@ -42,7 +39,7 @@ def longest_chain(gpus: int, most: int = 16) -> int:
     of mantissa. 0 where not even the first is exact.
     """
     odd = gpus // (gpus & -gpus)
-    largest = 7 * (gpus + 1 + 2 * (_SHIFTS - 1))  # an odd part of pattern * _factor at most, times a power of two
+    largest = 7 * (gpus + 1 + 2 * (_SHIFTS - 1))  # an odd part of a first sum at most, times a power of two
     exact = [
         k for k in range(1, most + 1) if largest * gpus * odd ** (k - 1) < 2**24 and largest * gpus ** (k + 1) < 2**127
     ]

@@ -19,7 +19,7 @@ from trisect.results.tables import ALL_REDUCE, as_table
 from trisect.worker import correctness, device, memory, provenance
 from trisect.worker.all_reduce_timing import Timed, isolated, streamed
 from trisect.worker.exact_sums import BUFFERS, Sum, longest_chain
-from trisect.worker.process_group import Progress, gather, join
+from trisect.worker.process_group import gather, join, progress_of
 
 WARMUP = 2
 """All_reduces before the isolated ones of each size, not counted."""
@@ -34,9 +34,7 @@ SMALL_SHARE = 0.01
 def work(payload: str, folder: Path) -> None:
     """Probe as this rank; rank 0 writes the table, and the record last.
 
-    Args:
-        payload: `ProbeRun.payload()`, the same for every rank.
-        folder: the probe's folder.
+    `payload` is `ProbeRun.payload()`, the same for every rank.
 
     Raises:
         TrisectError: the device, the backend or the placement is not as it must be, or a result is wrong.
@@ -48,7 +46,7 @@ def work(payload: str, folder: Path) -> None:
         correctness.require_agreement(ctx, "configurations", run.sha256())
         places = gather(provenance.rank_place(ctx.rank, ctx.device), run.gpus)
         hosts = provenance.cores_by_host(gather(provenance.host_and_cores(), run.gpus))
-        probe = Probe(run, ctx, places, Progress(files.progress if ctx.rank == 0 else None))
+        probe = Probe(run, ctx, places, progress_of(ctx.rank, files.progress))
         probe.measure()
         if ctx.rank == 0:
             write_whole(files.all_reduce, as_table(probe.rows, ALL_REDUCE).to_csv(index=False))
@@ -141,8 +139,6 @@ class Probe:
 
     def _add(self, cadence: Cadence, mine: Sum, found: list[Timed], warmup_s: list[list[float]]) -> None:
         """A row of tables.ALL_REDUCE."""
-        of_slowest = [max(times) for times in zip(*warmup_s, strict=True)]
-        wrong = sum(values > 0 for one in found for values in one.wrong_values)
         statistics = summary(cadence, mine.payload_bytes, self.run.gpus, [one.times_s for one in found])
         self.rows.append(
             {
@@ -153,8 +149,8 @@ class Probe:
                 "cadence": cadence,
                 "payload_bytes": mine.payload_bytes,
                 **statistics,
-                "wrong": wrong,
-                "warmup_s": sum(of_slowest),
+                "wrong": sum(values > 0 for one in found for values in one.wrong_values),
+                "warmup_s": sum(map(max, zip(*warmup_s, strict=True))),  # each by its slowest rank
             }
         )
 

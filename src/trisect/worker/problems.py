@@ -1,6 +1,6 @@
 """The imaging problems: one function each, found by the name that an experiment's file gives.
 
-A new physics is one function here, decorated with `problem`, and one YAML file in config/experiments/.
+A new physics is one function and its name in `PROBLEMS` here, and one YAML file in config/experiments/.
 """
 
 import math
@@ -14,14 +14,6 @@ from trisect.errors import TrisectError
 OperatorFactory = Callable[[int, torch.device, dict | None], LinearPhysics]
 """Builds acquisition operator k on a device; the signature that deepinv.distributed asks for."""
 
-_PROBLEMS: dict[str, Callable[[Sequence[int]], OperatorFactory]] = {}
-
-
-def problem(function: Callable[[Sequence[int]], OperatorFactory]) -> Callable[[Sequence[int]], OperatorFactory]:
-    """Register a problem under its function's name. It takes the image's shape: channels, then pixels per axis."""
-    _PROBLEMS[function.__name__] = function
-    return function
-
 
 def operator_factory(name: str, image: Sequence[int]) -> OperatorFactory:
     """The operators of a problem for images of this shape.
@@ -29,40 +21,33 @@ def operator_factory(name: str, image: Sequence[int]) -> OperatorFactory:
     Raises:
         TrisectError: no such problem.
     """
-    if name not in _PROBLEMS:
-        raise TrisectError(f"problem: no {name!r} in trisect.worker.problems; there are {', '.join(sorted(_PROBLEMS))}")
-    return _PROBLEMS[name](image)
+    if name not in PROBLEMS:
+        raise TrisectError(f"problem: no {name!r} in trisect.worker.problems; there are {', '.join(sorted(PROBLEMS))}")
+
+    def operator(k: int, device: torch.device, _: dict | None = None) -> LinearPhysics:
+        return PROBLEMS[name](image, k, device)
+
+    return operator
 
 
-@problem
-def super_resolution_2d(image: Sequence[int]) -> OperatorFactory:
+def super_resolution(image: Sequence[int], k: int, device: torch.device) -> LinearPhysics:
     """Frames of one scene: shifted by a part of a pixel, blurred, every second pixel kept."""
-
-    def operator(k: int, device: torch.device, _: dict | None = None) -> LinearPhysics:
-        kernel = gaussian_kernel(0.8 + 0.1 * k, _shift(k, 2), device)
-        return Downsampling(img_size=tuple(image), filter=kernel, factor=2, device=device)
-
-    return operator
+    kernel = gaussian_kernel(0.8 + 0.1 * k, _shift(k, len(image) - 1), device)
+    return Downsampling(img_size=tuple(image), filter=kernel, factor=2, device=device)
 
 
-@problem
-def deconvolution_2d(image: Sequence[int]) -> OperatorFactory:
-    """One image seen through distinct blurs."""
-    return _deconvolution(dimensions=2)
+def deconvolution(image: Sequence[int], k: int, device: torch.device) -> LinearPhysics:
+    """One image or volume seen through distinct blurs."""
+    kernel = gaussian_kernel(0.6 + 0.2 * k, _shift(k, len(image) - 1), device)
+    return Blur(filter=kernel, padding="circular", device=device)
 
 
-@problem
-def deconvolution_3d(image: Sequence[int]) -> OperatorFactory:
-    """One volume seen through distinct blurs."""
-    return _deconvolution(dimensions=3)
-
-
-def _deconvolution(dimensions: int) -> OperatorFactory:
-    def operator(k: int, device: torch.device, _: dict | None = None) -> LinearPhysics:
-        kernel = gaussian_kernel(0.6 + 0.2 * k, _shift(k, dimensions), device)
-        return Blur(filter=kernel, padding="circular", device=device)
-
-    return operator
+PROBLEMS: dict[str, Callable[[Sequence[int], int, torch.device], LinearPhysics]] = {
+    "super_resolution_2d": super_resolution,
+    "deconvolution_2d": deconvolution,
+    "deconvolution_3d": deconvolution,
+}
+"""By an experiment's `problem`: operator k for an image's shape, which is channels, then pixels per axis."""
 
 
 def gaussian_kernel(sigma: float, shift: Sequence[float], device: torch.device, radius: int = 3) -> torch.Tensor:

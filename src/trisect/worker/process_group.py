@@ -1,8 +1,9 @@
 """What every rank does whatever it measures: join the others, exchange values, report its progress."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,9 +22,7 @@ _T = TypeVar("_T")
 def join(launched: Ranks, seed: int | None = None) -> Iterator[DistributedContext]:
     """The process group and deepinv's context on it, on the named backend, left again at the end.
 
-    Args:
-        launched: what was asked for.
-        seed: of all random numbers, on every rank; None: not set.
+    `seed` is of all random numbers, on every rank; None: not set.
 
     Raises:
         TrisectError: another backend came up, the world has another size, or two ranks share a GPU.
@@ -58,12 +57,6 @@ def gather(mine: _T, world_size: int) -> list[_T]:
     return values
 
 
-class Progress:
-    """Writes "k/m", or any words, for the launcher to read, whole or not at all; only rank 0 has a file."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-
-    def __call__(self, state: str) -> None:
-        if self.path is not None:
-            write_whole(self.path, state)
+def progress_of(rank: int, path: Path) -> Callable[[str], None]:
+    """Writes "k/m", or any words, for the launcher to read, whole or not at all; only rank 0 does."""
+    return partial(write_whole, path) if rank == 0 else lambda state: None

@@ -18,17 +18,8 @@ from trisect.host import usable_cores
 from trisect.results.record import RankPlace
 from trisect.worker.device import describe
 
-_RECORDED_PREFIXES = (
-    "NCCL_",
-    "GLOO_",
-    "OMP_",
-    "MKL_",
-    "OPENBLAS_",
-    "CUDA_VISIBLE",
-    "TORCH_",
-    "SLURM_JOB",
-    "SLURM_CONF",
-)
+_RECORDED = ("NCCL_", "GLOO_", "OMP_", "MKL_", "OPENBLAS_", "CUDA_VISIBLE", "TORCH_", "SLURM_JOB", "SLURM_CONF")
+"""Prefixes of variables that steer communication and threads."""
 
 
 def host_and_cores() -> tuple[str, set[int]]:
@@ -61,13 +52,7 @@ def rank_place(rank: int, device: torch.device) -> RankPlace:
 
 
 def of_launch(launched: Ranks, places: Sequence[RankPlace], hosts: Mapping[str, int]) -> dict[str, Any]:
-    """The fields of record.Provenance.
-
-    Args:
-        launched: what was asked for.
-        places: every rank, in order.
-        hosts: by host, the cores that its ranks have between them.
-    """
+    """The fields of record.Provenance, from every rank's place, in order, and `cores_by_host`."""
     ranks_on = Counter(place.host for place in places)
     return {
         "gpus": launched.gpus,
@@ -79,8 +64,8 @@ def of_launch(launched: Ranks, places: Sequence[RankPlace], hosts: Mapping[str, 
         "device": launched.device,
         "placement_as_intended": [place.host for place in places] == list(ranks_on.elements()),
         "versions": versions(),
-        "git_revision": git_revision(),
-        "environment": environment(),
+        "git_revision": _output("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "environment": {key: value for key, value in sorted(os.environ.items()) if key.startswith(_RECORDED)},
         "hosts": hosts,
         "oversubscribed": launched.device == "cpu" and any(n > hosts[host] for host, n in ranks_on.items()),
     }
@@ -96,16 +81,6 @@ def versions() -> dict[str, str]:
         found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
         found["driver"] = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0]
     return found
-
-
-def environment() -> dict[str, str]:
-    """Variables that steer communication and threads."""
-    return {key: value for key, value in sorted(os.environ.items()) if key.startswith(_RECORDED_PREFIXES)}
-
-
-def git_revision() -> str:
-    """Revision of the working folder, with "-dirty" where it has changes; "" outside git."""
-    return _output("git", "describe", "--always", "--dirty", "--abbrev=12")
 
 
 def _output(*command: str) -> str:

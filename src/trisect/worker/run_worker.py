@@ -14,7 +14,7 @@ from trisect.results.record import Correctness, Profiling, RankRecord, RunRecord
 from trisect.worker import device, provenance
 from trisect.worker.correctness import against_single_process, measurements_sha256, psnr_db, require_agreement
 from trisect.worker.memory import PeakMemory
-from trisect.worker.process_group import Progress, gather, join
+from trisect.worker.process_group import gather, join, progress_of
 from trisect.worker.profiling import iterate, measure
 from trisect.worker.solver import Solver, build
 
@@ -22,9 +22,7 @@ from trisect.worker.solver import Solver, build
 def work(payload: str, folder: Path) -> None:
     """Measure one run as this rank; rank 0 writes the record last.
 
-    Args:
-        payload: `Run.payload()`, the same for every rank.
-        folder: the run's folder.
+    `payload` is `Run.payload()`, the same for every rank.
 
     Raises:
         TrisectError: the device, the backend, the placement or the result is not as it must be.
@@ -40,7 +38,7 @@ def work(payload: str, folder: Path) -> None:
         memory = PeakMemory(ctx.device)
         for _ in range(1 + run.iterations.warmup):
             iterate(solver, ctx, memory)
-        progress = Progress(files.progress if ctx.rank == 0 else None)
+        progress = progress_of(ctx.rank, files.progress)
         profiling = measure(solver, ctx, run.iterations, files.trace(ctx.rank), progress)
         tiles, operators = len(solver.tiling.local_indices), solver.operators_held
         place = provenance.rank_place(ctx.rank, ctx.device)

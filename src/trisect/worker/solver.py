@@ -1,9 +1,9 @@
 """The distributed plug-and-play solvers, one iteration at a time, cut into named sections."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from deepinv.distributed import DistributedContext, distribute
@@ -21,39 +21,42 @@ OpenSection = Callable[[str], AbstractContextManager[object]]
 """Opens a section by name: torch.profiler.record_function, a memory probe, or nothing."""
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """One iteration at a time, its sections opened through what the caller passes."""
 
-    truth: torch.Tensor
-    image: torch.Tensor
-    measurements: list[torch.Tensor]
     tiling: DistributedProcessing
-    operators_held: int
+    image: torch.Tensor
 
+    def __init__(self, run: Run, ctx: DistributedContext) -> None:
+        self.truth, self.measurements = acquire(run, ctx)
+        factory = operator_factory(run.experiment.problem, run.problem_size.image)
+        operators = run.experiment.operators
+        self.physics = distribute(factory, ctx, num_operators=operators, type_object="linear_physics")
+        self.operators_held: int = len(self.physics.local_indexes)
+        # Each operator has norm 1 at most, so this step is below the inverse Lipschitz constant of the sum.
+        self.step = 1.0 / operators
+
+    @abstractmethod
     def iterate(self, section: OpenSection) -> None:
         """One iteration, each section inside `section(name)`."""
 
+    @abstractmethod
     def restart(self) -> None:
         """Back to where the first iteration starts from."""
 
+    @abstractmethod
     def results(self) -> dict[str, torch.Tensor]:
         """What the last iteration computed, by name, to compare with another solver's."""
 
 
-class Inference:
+class Inference(Solver):
     """Plug-and-play: a gradient step over whole operators, then a denoising step over tiles; weights fixed."""
 
     def __init__(self, run: Run, ctx: DistributedContext) -> None:
-        self.truth, self.measurements = acquire(run, ctx)
-        operators = run.experiment.operators
-        factory = operator_factory(run.experiment.problem, run.problem_size.image)
-        self.physics = distribute(factory, ctx, num_operators=operators, type_object="linear_physics")
+        super().__init__(run, ctx)
         self.fidelity = distribute(L2(), ctx)
         self.tiling = distribute(denoiser(run).requires_grad_(False), ctx, **_tiling(run))
-        self.operators_held = len(self.physics.local_indexes)
         self.sigma = run.experiment.denoiser_sigma
-        # Each operator has norm 1 at most, so this step is below the inverse Lipschitz constant of the sum.
-        self.step = 1.0 / operators
         self.start = self.physics.A_adjoint(self.measurements) * self.step
         self.restart()
 
@@ -71,22 +74,18 @@ class Inference:
         return {"image": self.image}
 
 
-class Training:
+class Training(Solver):
     """The same iteration unrolled a fixed number of times and backpropagated through; weights are not stepped.
 
     A step of the optimizer belongs to neither section and would make iterations differ, so it is left out.
     """
 
     def __init__(self, run: Run, ctx: DistributedContext) -> None:
-        self.truth, self.measurements = acquire(run, ctx)
-        operators = run.experiment.operators
-        factory = operator_factory(run.experiment.problem, run.problem_size.image)
-        self.physics = distribute(factory, ctx, num_operators=operators, type_object="linear_physics")
-        self.operators_held = len(self.physics.local_indexes)
+        super().__init__(run, ctx)
         unrolled = PGD(
             data_fidelity=L2(),
             prior=PnP(denoiser(run)),
-            stepsize=[1.0 / operators] * run.experiment.unrolled_iterations,
+            stepsize=[self.step] * run.experiment.unrolled_iterations,
             sigma_denoiser=[run.experiment.denoiser_sigma] * run.experiment.unrolled_iterations,
             max_iter=run.experiment.unrolled_iterations,
             unfold=True,
@@ -115,8 +114,7 @@ class Training:
 
 def build(run: Run, ctx: DistributedContext) -> Solver:
     """The solver of a run, its tiling laid out, at its start. Collective: every rank of `ctx` calls it."""
-    solver: Solver = Inference(run, ctx) if run.experiment.mode == "inference" else Training(run, ctx)
-    return solver
+    return Inference(run, ctx) if run.experiment.mode == "inference" else Training(run, ctx)
 
 
 def acquire(run: Run, ctx: DistributedContext) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -145,14 +143,8 @@ def denoiser(run: Run) -> DRUNet:
     size = run.problem_size
     channels = size.image[0]
     torch.manual_seed(run.seed)
-    network = DRUNet(
-        in_channels=channels,
-        out_channels=channels,
-        nc=tuple(size.denoiser_channels),
-        nb=size.denoiser_blocks,
-        pretrained=None,
-        dim=len(size.image) - 1,
-    )
+    widths, axes = tuple(size.denoiser_channels), len(size.image) - 1
+    network = DRUNet(channels, channels, nc=widths, nb=size.denoiser_blocks, pretrained=None, dim=axes)
     if run.experiment.weights is not None:
         _load(network, Path(run.experiment.weights), run.size)
     return network
@@ -168,10 +160,5 @@ def _load(network: DRUNet, weights: Path, size: str) -> None:
 
 def _tiling(run: Run) -> dict[str, object]:
     size = run.problem_size
-    axes = tuple(range(2, len(size.image) + 1))
-    return {
-        "patch_size": size.patch,
-        "overlap": size.overlap,
-        "tiling_dims": axes,
-        "max_batch_size": size.tiles_per_batch,
-    }
+    tiles = {"patch_size": size.patch, "overlap": size.overlap, "max_batch_size": size.tiles_per_batch}
+    return tiles | {"tiling_dims": tuple(range(2, len(size.image) + 1))}

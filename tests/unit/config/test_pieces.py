@@ -1,6 +1,7 @@
 import pytest
 
-from trisect.config.pieces import load_balance_bound, tiles_per_image
+from trisect.config.experiment import Size
+from trisect.config.plan import load_balance_bound
 
 
 @pytest.mark.parametrize(
@@ -8,7 +9,8 @@ from trisect.config.pieces import load_balance_bound, tiles_per_image
     [((8192, 8192), 512, 256), ((192, 192), 32, 36), ((48, 48, 48), 16, 27), ((100, 50), 32, 4 * 2)],
 )
 def test_tiles(spatial: tuple[int, ...], patch: int, tiles: int) -> None:
-    assert tiles_per_image(spatial, patch) == tiles
+    size = Size(image=[1, *spatial], patch=patch, overlap=0, denoiser_channels=[1, 1, 1, 1], denoiser_blocks=1)
+    assert size.tiles == tiles
 
 
 @pytest.mark.parametrize(

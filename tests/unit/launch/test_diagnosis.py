@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from trisect.config.machine import Machine
 from trisect.launch.diagnosis import Diagnosis, Evidence, diagnose, disagreement
 from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome, Status
 from trisect.launch.slurm_client import SlurmState
 
 JOB = Job("inference_2d gpus-4", "m:f", "{}", 4, 10)
+MACHINE = Machine(launcher="slurm", device="cpu", backend="gloo", gpus_per_node=2)  # 300 s a collective, 30 min a job
 GLOO_CLOSED = "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer"
 GLOO_LATE = "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1000ms for recv operation"
 NCCL_DIED = "DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2772, remote process exited or there was an error"
@@ -38,7 +40,7 @@ def diagnosis_of(
     *outcomes: Outcome, slurm: SlurmState | None = None, free_bytes: int = 1 << 40, **more: object
 ) -> Diagnosis:
     known = {o.rank: o for o in outcomes}
-    return diagnose(Evidence(JOB, known, 300, free_bytes, slurm, "17", 30, **more))  # type: ignore[arg-type]
+    return diagnose(Evidence(JOB, known, MACHINE, free_bytes, slurm, "17", **more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("peers", [GLOO_CLOSED, NCCL_DIED])

@@ -178,6 +178,8 @@ def test_published_rates_come_back_in_the_study_s_own_table_and_report(out):
     html = (out / "report.html").read_text()
     assert "Data movement, modelled" in html
     assert (out / "figures" / "implied_rate.svg").exists()
+    assert "No run recorded its memory." in html
+    assert not (out / "figures" / "peak_memory.svg").exists()
     assert "inference_2d/rates.csv" in html
 
 

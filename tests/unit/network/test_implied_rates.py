@@ -34,6 +34,11 @@ def test_known_algorithms_give_back_the_rates_and_the_hold_out_error():
     assert known.loc[16, ["gb_per_s_lo", "gb_per_s_hi"]].tolist() == pytest.approx([8, 10 / 0.9])
 
 
+def test_a_transfer_whose_interval_reaches_zero_has_a_rate_without_an_upper_end():
+    table = implied(MADE.assign(transfer_s_lo=0.0), PER_NODE, KNOWN).set_index("gpus")
+    assert table.loc[16, ["gb_per_s", "gb_per_s_lo", "gb_per_s_hi"]].tolist() == pytest.approx([10, 8, float("inf")])
+
+
 def test_the_machine_s_own_rates_are_beside():
     links = Links(pair_gb_per_s=30, network_gb_per_s={"ring": 9, "tree": 18}, tree_nodes=[2])
     table = implied(MADE, PER_NODE, KNOWN, links).drop_duplicates("gpus").set_index("gpus")

@@ -118,6 +118,16 @@ def test_a_panel_per_route_with_rates_to_compare_with(rates: pd.DataFrame) -> No
     assert heights == {17.0, 10.5, 18.7, 11.55}  # the file's, and the probe's, which is a tenth above
 
 
+def test_a_rate_without_an_upper_end_is_drawn_to_the_edge(rates: pd.DataFrame) -> None:
+    open_ = rates.assign(gb_per_s_hi=math.inf)
+    for axes in movement_figures.implied_rate(of(open_, "inference_2d")).axes:
+        top = axes.get_ylim()[1]
+        assert top < 1000
+        assert any(part.get_segments()[0][1][1] > top for part in axes.collections)
+    shown = titles(draw("implied_rate", open_)) + titles(draw("transfer_bytes", open_))
+    assert "inference_2d, denoiser, 8 GPUs: 17.0 GB/s (16.2 or more) between nodes, by tree, 10 iterations" in shown
+
+
 def test_readings_that_send_the_same_are_one_point(rates: pd.DataFrame) -> None:
     inside, between = movement_figures.implied_rate(of(rates, "inference_3d")).axes
     assert [marker for _, _, marker in marks(inside)] == ["s"] * 4  # 2 counts of 2 sections

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,11 +15,11 @@ import pytest
 from pages import MISSING, Elements
 
 from trisect.report import page
-from trisect.report.catalogue import CATALOGUE, TIMELINE, drawn_from
+from trisect.report.catalogue import CATALOGUE, TIMELINE
 from trisect.report.material import Material
 from trisect.report.sections import cells
 from trisect.results.layout import Layout
-from trisect.results.tables import SCALING
+from trisect.results.tables import ABOUT, SCALING
 
 
 def rendered(laptop: pd.DataFrame, drawings: dict[str, str], *, missing: object = MISSING, **changes: Any) -> str:
@@ -71,14 +73,15 @@ def test_every_figure_has_its_caption_its_runs_and_its_command(parsed: Elements)
         assert words.reading in parsed.text
         assert f"snakemake --force -- results/figures/{name}.svg" in parsed.text
     assert "Not drawn: transfer against bytes over a rate." in parsed.text
+    tables = Counter(entry.table for entry in CATALOGUE.values())
     shows = "Shows inference_2d and training_2d at 1, 2 and 4."
-    assert parsed.text.count(shows) == len(drawn_from("scaling"))
+    assert parsed.text.count(shows) == tables["scaling"]
     of_ranks = "Shows inference_2d and training_2d at 2."  # 4 is oversubscribed
-    assert parsed.text.count(of_ranks) == len(drawn_from("ranks"))
+    assert parsed.text.count(of_ranks) == tables["ranks"]
     of_rates = "Shows inference_2d and training_2d at 2 and 4."  # one rank alone moves nothing
-    assert parsed.text.count(of_rates) == len(drawn_from("rates")) - 1
+    assert parsed.text.count(of_rates) == tables["rates"] - 1
     predicted = "Shows inference_2d and training_2d at 1, 2 and 4; lines are modelled."
-    assert parsed.text.count(predicted) == len(drawn_from("prediction"))
+    assert parsed.text.count(predicted) == tables["prediction"]
 
 
 def test_ids_are_unique_and_references_resolve(parsed: Elements) -> None:
@@ -123,10 +126,13 @@ def test_oversubscription_is_said_beside_every_affected_row(html: str, laptop: p
 
 
 def test_tables_hold_every_column_at_full_precision(html: str, laptop: pd.DataFrame) -> None:
-    names = re.findall(r'<th scope="row" data-value="(\w+)"><code>', html)
+    found = re.findall(r'<th scope="row" data-value="(\w+)"(?: title="(.+?)")?><code>', html)
+    names = [name for name, _ in found]
     plain = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
     assert set(names) == {name for name in plain if not name.endswith(("_lo", "_hi"))}
     assert f'data-value="{laptop["span_s"].iloc[0]}"' in html
+    assert {name: unescape(about) for name, about in found if about}.items() <= ABOUT.items()
+    assert dict(found)["load_balance"]
 
 
 def test_each_run_says_what_it_ran_on_and_how_to_run_it_again(parsed: Elements) -> None:

@@ -134,7 +134,7 @@ def test_imbalance_is_split_or_rebalanced_by_what_whole_pieces_allow(bound: floa
 @pytest.mark.parametrize(("transfer", "remedy"), [(0.4999, "overlap"), (0.5, "links")])
 def test_transfer_can_be_overlapped_while_it_is_shorter_than_compute(transfer: float, remedy: str) -> None:
     table = sweep((1, 0, 0), (0.5, transfer, 0))
-    assert findings.choose_remedy(Cause(2, "transfer", ("part0",), 1.0, 1.0, ""), table) == remedy
+    assert findings.choose_remedy(Cause(2, "transfer", ("part0",), 1.0, ""), table) == remedy
 
 
 @pytest.mark.parametrize(("gap", "remedy"), [(0.11, "launch"), (0.1099, "repeated")])
@@ -170,7 +170,7 @@ def test_adding_may_not_pay_at_all() -> None:
 
 def doubts(**other: Any) -> str:
     table = sweep((1, 0, 0), (0.5, 0.05, 0)).assign(**other)
-    return " ".join(all_in_words(findings.find_caveats(table, [2], Cause(2, "transfer", ("part0",), 1.0, 1.0, ""))))
+    return " ".join(all_in_words(findings.find_caveats(table, [2], Cause(2, "transfer", ("part0",), 1.0, ""))))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_nothing_is_concluded_from_one_count_or_without_the_baseline(over: int) 
 
 def test_the_published_study_is_concluded_again() -> None:
     """Transfer, not wait, is most of what 2D loses; 3D pays to 64; the whole operators limit the 3D gradient."""
-    by_name = {found.experiment: worded(found) for found in findings.find(fabricated.cluster_scaling())}
+    by_name = {found.experiment: worded(found) for found in findings.find(fabricated.cluster_scaling(), {})}
     assert by_name["inference_2d"].verdict.startswith("GPUs pay up to 8 ")
     assert by_name["inference_2d"].reason.startswith("Transfer takes over")
     assert by_name["training_2d"].reason.startswith("Transfer takes over")

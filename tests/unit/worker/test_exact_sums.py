@@ -23,11 +23,18 @@ def summed(gpus, repetition, links=1, values=28):
     return ranks[0]
 
 
-@pytest.mark.parametrize("gpus", [1, 2, 3, 4, 8, 12])
-def test_a_right_sum_is_right(gpus):
+@pytest.mark.parametrize("gpus", [*range(1, 65), 128, 256, 512, 1024])
+def test_a_right_sum_is_right_and_one_wrong_value_is_seen(gpus):
+    """Also in the longest chains, whose sums are beyond any whole number that torch takes."""
     for repetition in range(5):
         assert summed(gpus, repetition).wrong_values(repetition) == 0
-    assert summed(gpus, 3, longest_chain(gpus)).wrong_values(3, longest_chain(gpus)) == 0
+    for links in range(1, longest_chain(gpus) + 1):
+        one = summed(gpus, 3, links)
+        right = one.buffer.clone()
+        assert one.wrong_values(3, links) == 0
+        one.buffer.copy_(right)
+        one.buffer[9] = torch.nextafter(right[9], torch.tensor(torch.inf))
+        assert one.wrong_values(3, links) == 1
 
 
 def test_what_is_wrong_is_counted():

@@ -1,7 +1,5 @@
 """Efficiencies and what lowers them, wait above all: from tables.SCALING of all experiments to a matplotlib figure."""
 
-from dataclasses import replace
-
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -50,38 +48,22 @@ def efficiencies(scaling: pd.DataFrame) -> Figure:
 
 
 @style.theme()
-def wait_ratio(scaling: pd.DataFrame) -> Figure:
-    """Wait over compute per section; a panel per kind of experiment.
+def wait_causes(scaling: pd.DataFrame) -> Figure | Note:
+    """Wait over compute of each section, as stacked causes: imbalance, jitter, late start.
 
     The interval spans wait_lo / compute_hi to wait_hi / compute_lo: at least as wide as the ratio's own.
     """
-    table = series.over_compute(scaling, "wait_s")
-    families = style.families_of(scaling)
-    looks = style.section_looks(scaling)
-    figure, panels = style.panels(len(families), 2, 3.1)
-    for axes, (sections, experiments) in zip(panels, families.items(), strict=True):
-        lines = style.experiment_lines(experiments)
-        for experiment, section in ((e, s) for e in experiments for s in looks if s in sections):
-            points = series.points(table, experiment, section, "value", "wait over compute", wording.percent)
-            style.draw_series(axes, points, replace(looks[section], line=lines[experiment]))
-        style.gpu_axis(axes, scaling[scaling["experiment"].isin(experiments)])
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(style.PERCENT)
-        style.title(axes, wording.listed(experiments))
-        axes.set_ylabel("wait over compute")
-    style.legend(figure, series.handles(scaling, families), scaling)
-    return figure
-
-
-@style.theme()
-def wait_causes(scaling: pd.DataFrame) -> Figure | Note:
-    """Wait over compute of each section, as stacked causes: imbalance, jitter, late start."""
     if scaling[list(WAIT_CAUSES.values())].isna().all(axis=None):
         return note("no_wait_causes")
-    shares = {cause: scaling[column] / scaling["compute_s"] for cause, column in WAIT_CAUSES.items()}
-    heights = series.over_compute(scaling.assign(**shares), "wait_s")
-    sections = heights[heights["section"] != TOTAL]
-    figure = bars.stacks(sections, style.CAUSE_LOOKS, "value", wording.percent, by=("experiment", "section"))
+    sections = scaling[scaling["section"] != TOTAL]
+    shares = {cause: sections[column] / sections["compute_s"] for cause, column in WAIT_CAUSES.items()}
+    heights = sections.assign(
+        **shares,
+        value=sections["wait_s"] / sections["compute_s"],
+        value_lo=sections["wait_s_lo"] / sections["compute_s_hi"],
+        value_hi=sections["wait_s_hi"] / sections["compute_s_lo"],
+    )
+    figure = bars.stacks(heights, style.CAUSE_LOOKS, "value", wording.percent, by=("experiment", "section"))
     style.label_rows(figure.axes, "wait over compute")
     for axes in figure.axes:
         axes.yaxis.set_major_formatter(style.PERCENT)

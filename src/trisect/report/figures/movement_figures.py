@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -105,8 +106,7 @@ def _transfers(rows: pd.DataFrame, sections: list[str]) -> pd.DataFrame:
 
 
 def _transfer_hover(row: Mapping[Any, Any]) -> str:
-    spread = wording.interval(row["value"], row["lo"], row["hi"], wording.seconds)
-    said = f"{style.where(row)}: transfer {wording.seconds(row['value'])}" + (f" ({spread})" if spread else "")
+    said = f"{style.where(row)}: transfer {style.valued(row, wording.seconds)}"
     if pd.notna(row["expected_s"]):
         said += f", {wording.size(row['sent_bytes'])} at the rate of the {row['source']}: "
         said += wording.seconds(row["expected_s"])
@@ -131,7 +131,7 @@ def implied_rate(rates: pd.DataFrame) -> Figure:
         for column, (words, look) in REFERENCES.items():
             _reference(axes, rows, column, words, look)
         style.gpu_axis(axes, rows)
-        tallest = rows[["gb_per_s", "gb_per_s_hi", *REFERENCES]].max().max()
+        tallest = rows[["gb_per_s", "gb_per_s_hi", *REFERENCES]].replace(np.inf, np.nan).max().max()
         axes.set_ylim(0, 1.12 * tallest)
         style.title(axes, experiment, ROUTES[route])
         axes.set_gid(style.tag(experiment))
@@ -139,6 +139,9 @@ def implied_rate(rates: pd.DataFrame) -> Figure:
     style.legend(figure, _rate_legend(rates, looks), rates)
     return figure
 
+
+BEYOND_GB_PER_S = 1e6
+"""Above any axis: there the interval is drawn to that has no upper end."""
 
 REFERENCES = {
     "machine_gb_per_s": ("machine's file", style.Look(style.INK, line="-", width=1.6)),
@@ -168,12 +171,12 @@ def _rates(rows: pd.DataFrame, sections: list[str]) -> pd.DataFrame:
         (ALGORITHMS if how == as_ else ASSUMED_MARKERS)[as_]
         for how, as_ in zip(rows["algorithm"], rows["reading"], strict=True)
     ]
-    hover = []
-    for row in points.to_dict("records"):
-        spread = wording.interval(row["value"], row["lo"], row["hi"], gb_per_s)
-        said = f"{style.where(row)}: {gb_per_s(row['value'])}" + (f" ({spread})" if spread else "")
-        hover.append(f"{said} {ROUTES[row['route']]}, {_by(row)}, {row['iterations']} iterations{style.flag(row)}")
-    return points.assign(marker=markers, hover=hover)
+    hover = [
+        f"{style.where(row)}: {style.valued(row, gb_per_s)} {ROUTES[row['route']]}, {_by(row)}, "
+        f"{row['iterations']} iterations{style.flag(row)}"
+        for row in points.to_dict("records")
+    ]
+    return points.assign(marker=markers, hover=hover, hi=points["hi"].replace(np.inf, BEYOND_GB_PER_S))
 
 
 def _alike(rates: pd.DataFrame) -> pd.Series:

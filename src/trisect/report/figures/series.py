@@ -21,12 +21,11 @@ def points(
     """One series for `style.draw_series`; a point's hover text names it, its value and its interval, if it has one."""
     rows = scaling[(scaling["experiment"] == experiment) & (scaling["section"] == section)]
     ends = {end: rows.get(f"{column}_{end}", pd.Series(np.nan, rows.index)) for end in ("lo", "hi")}
-    drawn = rows[["experiment", "section", "gpus", "oversubscribed"]].assign(value=rows[column], **ends)
-    hover = []
-    for row, point in zip(rows.to_dict("records"), drawn.to_dict("records"), strict=True):
-        spread = wording.interval(point["value"], point["lo"], point["hi"], form)
-        said = f"{words} {form(point['value'])}{f' ({spread})' if spread else ''}, {row['iterations']} iterations"
-        hover.append(f"{style.where(row)}: {said}{style.flag(row)}")
+    drawn = rows.assign(value=rows[column], **ends)
+    hover = [
+        f"{style.where(row)}: {words} {style.valued(row, form)}, {row['iterations']} iterations{style.flag(row)}"
+        for row in drawn.to_dict("records")
+    ]
     return drawn.assign(hover=hover)
 
 
@@ -44,15 +43,6 @@ def per_experiment(
         style.gpu_axis(axes, rows)
         style.of_experiment(axes, experiment)
     return figure, panels
-
-
-def over_compute(scaling: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The table with value, value_lo, value_hi: a time over compute, with outer bounds for its interval."""
-    return scaling.assign(
-        value=scaling[column] / scaling["compute_s"],
-        value_lo=scaling[f"{column}_lo"] / scaling["compute_s_hi"],
-        value_hi=scaling[f"{column}_hi"] / scaling["compute_s_lo"],
-    )
 
 
 def for_log_axis(points: pd.DataFrame) -> pd.DataFrame:

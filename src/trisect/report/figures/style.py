@@ -3,9 +3,10 @@
 import json
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from trisect import wording
 from trisect.results.tables import TOTAL
 
 LineStyle = Any
@@ -39,39 +41,8 @@ _SECTION_MARKERS = ("o", "s", "^", "v", "P", "X")
 _PLACED = ("gradient", "denoiser", "forward", "backward")
 _LINES = {"2d": ("-", "-.", (0, (7, 1, 1, 1, 1, 1))), "3d": ("--", ":", (0, (1, 2)))}
 
-RC = {
-    **sns.axes_style("ticks", {"axes.spines.top": False, "axes.spines.right": False}),
-    "font.family": "sans-serif",
-    "font.sans-serif": [
-        "DejaVu Sans",
-        "Verdana",
-        "sans-serif",
-    ],  # the first comes with matplotlib: same layout anywhere
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 9,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "axes.edgecolor": "#9aa5b1",
-    "axes.linewidth": 0.8,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "grid.color": "#e3e7eb",
-    "grid.linewidth": 0.7,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "hatch.linewidth": 0.7,
-    "text.parse_math": False,  # a "$" in a name is a "$"
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "trisect",  # ids depend on the content alone
-}
+theme = partial(matplotlib.rc_context, fname=Path(__file__).with_name("trisect.mplstyle"))
+"""Every figure is drawn and saved inside this; also a decorator."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +83,6 @@ IDEAL = Look(INK, "", (0, (4, 2)), 1.0)
 PERCENT = FuncFormatter(lambda value, _: f"{100 * value:g} %")
 
 COMBINED = Look(INK, marker="D", line="-", width=2.2)
-
-
-@contextmanager
-def theme() -> Iterator[None]:
-    """Every figure is drawn and saved inside this; also a decorator."""
-    with matplotlib.rc_context(RC):
-        yield
 
 
 def experiments_of(scaling: pd.DataFrame) -> list[str]:
@@ -282,3 +246,9 @@ def where(row: Mapping[Any, Any]) -> str:
 def flag(row: Mapping[Any, Any]) -> str:
     """What hover text adds to an oversubscribed row."""
     return ", oversubscribed" if row["oversubscribed"] else ""
+
+
+def valued(point: Mapping[Any, Any], form: wording.Form) -> str:
+    """`value`, and its interval from `lo` to `hi` where there is one."""
+    spread = wording.interval(point["value"], point["lo"], point["hi"], form)
+    return form(point["value"]) + (f" ({spread})" if spread else "")

@@ -77,13 +77,6 @@ def _merged(paths: re.Match[str]) -> str:
 
 
 def inline(svg: str, name: str, label: str) -> str:
-    """An SVG document as an element of a page: no prolog, ids of its own, a label for screen readers.
-
-    Args:
-        svg: a document as `render` makes it.
-        name: prefix of its ids, since a page holds several figures.
-        label: what a screen reader says in its place.
-    """
-    element = svg[svg.index("<svg") :]
-    element = _REFERENCE.sub(lambda found: f"{found[1]}{name}-", element)
+    """A document of `render` as an element of a page: ids begin with `name`, and a screen reader says the label."""
+    element = _REFERENCE.sub(lambda found: f"{found[1]}{name}-", svg[svg.index("<svg") :])
     return element.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1).strip()

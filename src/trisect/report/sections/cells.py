@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -14,35 +13,15 @@ from trisect.results.notes import note
 from trisect.results.tables import EFFICIENCIES, SCALING, TIMES, TOTAL
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table."""
+class Cell(NamedTuple):
+    """One number of a table."""
 
     shown: str
     spread: str = ""  # the interval, as text
     value: str = ""  # full precision
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row of the main table: a section at a GPU count."""
-
-    section: str
-    gpus: int
-    oversubscribed: bool
-    cells: list[Cell]
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """One row of the table of all columns: a column of scaling.csv at every count."""
-
-    name: str
-    cells: list[Cell]
-
-
-@dataclass(frozen=True)
-class GridRow:
+class Row(NamedTuple):
     """One row of a Grid: a count, what it is about in words, and its numbers."""
 
     experiment: str
@@ -53,13 +32,12 @@ class GridRow:
     cells: list[Cell]
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A plain table by count."""
 
     names: list[str]  # headings of words
     titles: list[str]  # headings of numbers
-    rows: list[GridRow]
+    rows: list[Row]
 
 
 NumberColumns = Mapping[str, tuple[str, wording.Form]]
@@ -85,53 +63,52 @@ _FORMS: dict[str, wording.Form] = {
     **dict.fromkeys((*EFFICIENCIES, "comp_scaling", "global_efficiency"), wording.percent),
     **dict.fromkeys(("load_balance_bound", "unattributed_share"), wording.percent),
     **dict.fromkeys(("cost", "speedup", "profiling_overhead"), wording.times),
-    "payload_bytes": wording.size,
-    "peak_memory_bytes": wording.size,
+    **dict.fromkeys(("payload_bytes", "peak_memory_bytes"), wording.size),
 }
-
 
 MAX_UNATTRIBUTED = 0.01
 """Share of the device time that may belong to no launch without being said."""
 
 
-def main_table(rows: pd.DataFrame) -> list[Row]:
+def main_table(rows: pd.DataFrame) -> Grid:
     """Rows by count, sections first and their total last, with the columns of MAIN; speedup beside its ideal."""
-    found = []
-    for row in _ordered(rows).to_dict("records"):
-        of_row = {name: _cell(row, name, form) for name, (_, form) in MAIN.items()}
-        if not pd.isna(row["speedup"]):
-            of_ideal = note("speedup_of_ideal", speedup=row["speedup"], ideal=row["gpus"] / row["baseline_gpus"])
-            of_row["speedup"] = replace(of_row["speedup"], shown=in_words(of_ideal))
-        found.append(Row(row["section"], row["gpus"], bool(row["oversubscribed"]), list(of_row.values())))
-    return found
+    order = [*sections_of(rows), TOTAL]
+    ordered = rows.assign(place=rows["section"].map(order.index)).sort_values(["gpus", "place"])
+    of_ideal = zip(ordered["speedup"], ordered["gpus"] / ordered["baseline_gpus"], strict=True)
+    said = ["" if pd.isna(one) else in_words(note("speedup_of_ideal", speedup=one, ideal=n)) for one, n in of_ideal]
+    return grid(ordered.assign(speedup_shown=said), {"section": "section"}, MAIN)
 
 
-def all_columns(rows: pd.DataFrame) -> dict[str, list[Quantity]]:
-    """Per section, every column of tables.SCALING as a row across the counts."""
-    tables = {}
-    for section in [*sections_of(rows), TOTAL]:
-        counts = rows[rows["section"] == section].sort_values("gpus").to_dict("records")
-        names = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
-        bounds = {f"{name}{end}" for name in names for end in ("_lo", "_hi")}
-        tables[section] = [
-            Quantity(name, [_cell(row, name, _FORMS.get(name, plain)) for row in counts])
+def all_columns(rows: pd.DataFrame) -> dict[str, dict[str, list[Cell]]]:
+    """Per section, every column of tables.SCALING, by its name, across the counts."""
+    names = [name for name in SCALING if name not in ("experiment", "section", "gpus")]
+    bounds = {f"{name}{end}" for name in names for end in ("_lo", "_hi")}
+    by_count = rows.sort_values("gpus")
+    return {
+        section: {
+            name: [
+                _cell(row, name, _FORMS.get(name, plain))
+                for row in by_count[by_count["section"] == section].to_dict("records")
+            ]
             for name in names
             if name not in bounds
-        ]
-    return tables
+        }
+        for section in [*sections_of(rows), TOTAL]
+    }
 
 
 def grid(rows: pd.DataFrame, names: Mapping[str, str], columns: NumberColumns) -> Grid:
     """Rows as they come, without the columns of numbers that hold none.
 
     Args:
-        rows: with `gpus`, and `experiment`, `section` and `oversubscribed` where it has them.
+        rows: with `gpus`, and `experiment`, `section` and `oversubscribed` where it has them. NAME_shown and
+            NAME_spread, where it has them, say how a number of column NAME and its interval are shown.
         names: headings of the columns of words, by column.
         columns: the columns of numbers.
     """
     used = {name: spec for name, spec in columns.items() if rows[name].notna().any()}
     made = [
-        GridRow(
+        Row(
             str(row.get("experiment", "")),
             str(row.get("section", "")),
             int(row["gpus"]),
@@ -158,15 +135,12 @@ def table_notes(rows: pd.DataFrame, unit: str = "GPU") -> list[str]:
     return all_in_words(filter(None, found), unit)
 
 
-def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    order = {name: place for place, name in enumerate([*sections_of(rows), TOTAL])}
-    return rows.assign(place=rows["section"].map(order)).sort_values(["gpus", "place"])
-
-
 def _cell(row: Mapping[Any, Any], name: str, form: wording.Form) -> Cell:
-    lo, hi = (row.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
+    value, lo, hi = (row.get(f"{name}{end}", math.nan) for end in ("", "_lo", "_hi"))
     return Cell(
-        form(row[name]), wording.interval(row[name], lo, hi, form), "" if pd.isna(row[name]) else str(row[name])
+        row.get(f"{name}_shown") or form(value),
+        row.get(f"{name}_spread") or wording.interval(value, lo, hi, form),
+        "" if pd.isna(value) else str(value),
     )
 
 

@@ -29,12 +29,9 @@ def figures_view(material: Material, drawings: Mapping[str, str], results: Path)
         found.append(
             {
                 "name": name,
-                "title": words.title,
+                "words": words,
                 "missing": svg.reason(drawings[name]),
                 "drawing": Markup(svg.inline(drawings[name], name, label)),
-                "caption": words.caption,
-                "reading": words.reading,
-                "modelled": entry.table == "prediction",
                 "shows": _shown_runs(shown[entry.table]),
                 "redraw": runs.redraw_command(Layout(results).figure(name)),
                 "file": quote(Layout(Path()).figure(name).as_posix()),

@@ -22,6 +22,7 @@ RATE_COLUMNS: cells.NumberColumns = {
     "probed_gb_per_s": ("probe", gb_per_s),
     "off": ("transfer against one rate", wording.signed_percent),
 }
+FIT_NAMES = {"nodes": "nodes", "algorithm": "job", "ran": "ran", "reading": "assumed algorithm", "protocol": "protocol"}
 FIT_COLUMNS: cells.NumberColumns = {
     "alpha_s": ("latency", wording.seconds),
     "gb_per_s": ("rate", gb_per_s),
@@ -50,7 +51,7 @@ def movement_view(material: Material) -> dict[str, Any]:
             }
             for name, rows in material.rates.groupby("experiment", sort=False)
         ],
-        "fits": _fits(material.fits),
+        "fits": None if material.fits is None else cells.grid(material.fits, FIT_NAMES, FIT_COLUMNS),
         "fits_file": quote(here.fits.as_posix()),
         "messages": _messages(material.messages),
     }
@@ -67,13 +68,6 @@ def _rates(rates: pd.DataFrame) -> cells.Grid:
         off=rates["off"].where(rates["gpus"] != rates["fitted_at"]),
     )
     return cells.grid(shown, {name: name for name in ("section", "route", "algorithm")}, RATE_COLUMNS)
-
-
-def _fits(fits: pd.DataFrame | None) -> cells.Grid | None:
-    if fits is None:
-        return None
-    names = {"nodes": "nodes", "algorithm": "job", "ran": "ran", "reading": "assumed algorithm", "protocol": "protocol"}
-    return cells.grid(fits, names, FIT_COLUMNS)
 
 
 def _messages(messages: pd.DataFrame | None) -> cells.Grid | None:

@@ -14,8 +14,9 @@ from trisect.report.text.prediction_text import what_if_cells, what_if_columns
 from trisect.results.layout import Layout
 from trisect.results.tables import TOTAL
 
-PREDICTED_SHOWN = ("span_s", "compute_s", "transfer_s", "wait_s", "parallel_efficiency", "cost")
-PREDICTION_CELLS: cells.NumberColumns = {name: cells.MAIN[name] for name in PREDICTED_SHOWN}
+PREDICTION_CELLS: cells.NumberColumns = {
+    name: cells.MAIN[name] for name in ("span_s", "compute_s", "transfer_s", "wait_s", "parallel_efficiency", "cost")
+}
 """Columns of the tables; prediction.csv holds the others."""
 
 
@@ -43,14 +44,13 @@ def predictions_view(material: Material) -> list[dict[str, Any]]:
 
 def _errors(total: pd.DataFrame) -> cells.Grid:
     """A row per measured count; a cell is the error, and below it what was modelled and measured."""
-    measured = total[total["measured_span_s"].notna()]
-    rows = []
-    for row in measured.to_dict("records"):
-        made = []
-        for name, (_, form) in PREDICTION_CELLS.items():
-            off, now, was = row[f"error_{name}"], row[name], row[f"measured_{name}"]
-            spread = "" if pd.isna(was) else f"{form(now)} for {form(was)}"
-            made.append(cells.Cell(wording.signed_percent(off), spread, "" if pd.isna(off) else str(off)))
-        flag = bool(row["oversubscribed"])
-        rows.append(cells.GridRow(row["experiment"], TOTAL, int(row["gpus"]), flag, [row["role"]], made))
-    return cells.Grid(["role"], [title for title, _ in PREDICTION_CELLS.values()], rows)
+    measured = total[total["measured_span_s"].notna()].drop(columns="section")
+    spreads = {
+        f"error_{name}_spread": [
+            "" if pd.isna(was) else f"{form(now)} for {form(was)}"
+            for now, was in zip(measured[name], measured[f"measured_{name}"], strict=True)
+        ]
+        for name, (_, form) in PREDICTION_CELLS.items()
+    }
+    errors = {f"error_{name}": (title, wording.signed_percent) for name, (title, _) in PREDICTION_CELLS.items()}
+    return cells.grid(measured.assign(**spreads), {"role": "role"}, errors)

@@ -6,16 +6,18 @@ from urllib.parse import quote
 from trisect import wording
 from trisect.analysis import findings
 from trisect.report.material import Material
-from trisect.report.sections import runs, shares
+from trisect.report.sections import runs
 from trisect.report.text.note_words import all_in_words, in_words
 from trisect.results.notes import Note, note
+from trisect.results.tables import TOTAL
 
 
 def findings_view(material: Material) -> list[dict[str, Any]]:
     """What the templates need: an entry per experiment, in the table's order."""
-    scaling, unit = material.scaling, material.unit
+    unit = material.unit
+    total = material.scaling[material.scaling["section"] == TOTAL].sort_values("gpus")
     found = []
-    for one in findings.find(scaling, material.notes):
+    for one in findings.find(material.scaling, material.notes):
         of_runs = runs.differences(record for record in material.records if record.experiment == one.experiment)
         caveats = all_in_words([*one.caveats, *of_runs], unit)
         cheaper = one.reason is not None and one.reason.kind == "cheaper_than_baseline"
@@ -29,7 +31,7 @@ def findings_view(material: Material) -> list[dict[str, Any]]:
                 "remedy": _said(remedy, unit),
                 "next_loss": _said(one.next_loss, unit),
                 "caveats": caveats,
-                "picture": shares.shares(scaling[scaling["experiment"] == one.experiment]),
+                "picture": total[total["experiment"] == one.experiment].to_dict("records"),
                 "answer": _answer(one, remedy, len(caveats), unit),
             }
         )

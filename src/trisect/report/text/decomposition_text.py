@@ -31,11 +31,10 @@ _WIDEST_NAME = 32
 
 def decomposition_text(result: Decomposition) -> list[str]:
     """Two tables of a row a section: where the time went, then why ranks waited and how efficient they were."""
-    table = result.table
-    ranks = counted(int(table["gpus"].iloc[0]), "rank")
+    ranks = counted(int(result.table["gpus"].iloc[0]), "rank")
     times = [["section", "iterations", *TIME_HEADINGS]]
     causes = [["section", *(f"wait by\n{cause}" for cause in WAIT_CAUSES), *EFFICIENCY_HEADINGS, "most often last"]]
-    for row in table.to_dict("records"):
+    for row in result.table.to_dict("records"):
         name = str(row["section"])
         short = name if len(name) <= _WIDEST_NAME else f"{name[: _WIDEST_NAME - 1]}…"
         times.append([short, str(row["iterations"]), *(_time(row[column]) for column in TIME_HEADINGS.values())])
@@ -61,12 +60,7 @@ def _most_often_last(collectives: pd.DataFrame, section: str) -> str:
 
 
 def annotations_text(found: AnnotationList, iteration: str) -> list[str]:
-    """The annotations that can be sections, and the one that marks iterations.
-
-    Args:
-        found: from `list_annotations`.
-        iteration: the name that was looked for.
-    """
+    """The annotations that can be sections, and the one that marks iterations; `iteration` was looked for."""
     ranks = counted(found.ranks, "rank")
     if not found.marker:
         begin = (

@@ -29,7 +29,7 @@ FILTERS: dict[str, Callable[..., str]] = {"algorithm": algorithm_name} | {
 
 @cache
 def templates() -> dict[str, str | dict[str, str]]:
-    """The content of notes.yaml: by kind a sentence, or for a remedy a `short` and a `long` one."""
+    """The content of notes.yaml: by kind a sentence, or a `short` and a `long` one."""
     return dict(yaml.safe_load(files("trisect.report.text").joinpath("notes.yaml").read_text()))
 
 
@@ -44,9 +44,8 @@ def in_words(note: Note, unit: str = "GPU", form: str = "long") -> str:
     """A note as one sentence.
 
     Args:
-        note: of a kind in notes.yaml.
         unit: what is counted, in the singular: "GPU", or "rank" where the ranks ran on CPUs.
-        form: of a remedy, "short" or "long".
+        form: "short" or "long", of a kind that has both.
     """
     found = templates()[note.kind]
     template = found if isinstance(found, str) else found[form]

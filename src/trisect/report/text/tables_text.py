@@ -12,12 +12,11 @@ from trisect.results.notes import note
 from trisect.results.tables import TOTAL, RunKey
 
 
-def aligned(table: pd.DataFrame, figures: int = 4) -> list[str]:
-    """A table as lines; numbers to so many significant digits."""
+def _aligned(table: pd.DataFrame) -> list[str]:
+    """A table as lines; numbers to 4 significant digits."""
     if table.empty:
         return []
-    shown = table.to_string(index=False, na_rep=wording.NO_NUMBER, float_format=lambda value: f"{value:.{figures}g}")
-    return shown.splitlines()
+    return table.to_string(index=False, na_rep=wording.NO_NUMBER, float_format="{:.4g}".format).splitlines()
 
 
 def rates_text(rates: pd.DataFrame) -> list[str]:
@@ -25,16 +24,19 @@ def rates_text(rates: pd.DataFrame) -> list[str]:
     unknown = [name for name in ("machine_gb_per_s", "probed_gb_per_s") if rates[name].isna().all()]
     hidden = ["experiment", "hidden_s", "iterations", "oversubscribed", "cut_lines", *unknown]
     shown = rates.assign(off=rates["off"].map(wording.signed_percent)).drop(columns=hidden)
-    return aligned(shown.rename(columns={"reading": "assumed", "off": "error"}))
+    return _aligned(shown.rename(columns={"reading": "assumed", "off": "error"}))
 
 
 def comparison_text(comparison: Comparison) -> list[str]:
     """The span of every run and what differs beyond noise as a table, then how many differences of which kind."""
-    table = comparison.table
+    rows = [_difference(row) for row in main_differences(comparison.table).to_dict("records")]
+    return [*_aligned(pd.DataFrame(rows)), *_summary(comparison)]
+
+
+def main_differences(table: pd.DataFrame) -> pd.DataFrame:
+    """Of tables.COMPARISON, the span of every run and what differs beyond noise."""
     beyond = table["verdict"].isin([WORSE, BETTER])
-    whole = (table["section"] == TOTAL) & (table["metric"] == "span_s")
-    rows = [_difference(row) for row in table[beyond | whole].to_dict("records")]
-    return [*aligned(pd.DataFrame(rows)), *summary(comparison)]
+    return table[beyond | ((table["section"] == TOTAL) & (table["metric"] == "span_s"))]
 
 
 def _difference(row: dict[Hashable, Any]) -> dict[str, object]:
@@ -55,7 +57,7 @@ def _difference(row: dict[Hashable, Any]) -> dict[str, object]:
     }
 
 
-def summary(comparison: Comparison) -> list[str]:
+def _summary(comparison: Comparison) -> list[str]:
     """How many differences of which kind there are, what changed, and which runs are on one side only, as sentences."""
     counts = comparison.table["verdict"].value_counts()
     verdicts = [
