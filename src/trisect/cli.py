@@ -1,4 +1,4 @@
-"""The `trisect` command. Each subcommand is one entry of COMMANDS.
+"""The `trisect` command. Each subcommand is one entry of COMMANDS, and of commands.yaml its words and arguments.
 
 Imports of what a command does are inside it, so that none waits for another's, and help waits for none.
 """
@@ -7,7 +7,11 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from trisect.errors import TrisectError, shown
 from trisect.wording import listed
@@ -16,44 +20,6 @@ NO_TRACES = (
     "no traces are named: give the job's folder or its files, for example trisect decompose DIR --section A B;"
     " after --section A B write -- before them"
 )
-
-
-def _decompose_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "trisect decompose TRACES [--section NAME ...] [--iteration NAME] [--out OUT]\n"
-        "       trisect decompose --list TRACES [--iteration NAME]"
-    )
-    parser.description = (
-        "Splits each section of each iteration of a job into compute, transfer and wait. Reads one PyTorch profiler"
-        " trace per rank, prints where the time went, why ranks waited and which was late, and writes"
-        " decomposition.csv, collectives.csv, iterations.parquet, ranks.parquet, notes.json and findings.md."
-    )
-    parser.add_argument(
-        "traces",
-        metavar="TRACES",
-        type=Path,
-        nargs="*",
-        help="the traces of one job, *.json or *.json.gz: their folder, or the files",
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="list the annotations that can be sections, and write nothing"
-    )
-    parser.add_argument(
-        "--section",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        help="annotations (record_function names) to measure as sections (default: each iteration is one section)",
-    )
-    parser.add_argument(
-        "--iteration",
-        metavar="NAME",
-        default="ProfilerStep",
-        help="the annotation that marks an iteration, NAME#k or NAME (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--out", metavar="OUT", type=Path, default=Path("decomposition"), help="where to write (default: %(default)s)"
-    )
 
 
 def _decompose(arguments: argparse.Namespace) -> None:
@@ -100,31 +66,6 @@ def _traces_apart(traces: list[Path], sections: list[str] | None) -> tuple[list[
     return traces, left
 
 
-def _config_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", metavar="DIR", type=Path, default=Path("config"), help="the config folder (default: %(default)s)"
-    )
-
-
-def _predict_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Predicts an experiment at GPU counts that you have not measured, by the model in docs/model.md: compute,"
-        " transfer, wait, cost and efficiencies, up to which count more GPUs pay, and what would change that."
-        " Runs nothing and writes nothing."
-    )
-    parser.add_argument("--machine", metavar="NAME", required=True, help="a file of config/machines/ that has links")
-    parser.add_argument("--experiment", metavar="NAME", required=True, help="an experiment of config/study.yaml")
-    parser.add_argument(
-        "--gpus",
-        metavar="N",
-        type=int,
-        nargs="+",
-        help="GPU counts (default: powers of two from the smallest that it fits on to 1,024)",
-    )
-    parser.add_argument("--sections", action="store_true", help="show each section too, not only their total")
-    _config_argument(parser)
-
-
 def _predict(arguments: argparse.Namespace) -> None:
     from trisect.pipeline.predict_command import predict_from_constants
 
@@ -132,34 +73,11 @@ def _predict(arguments: argparse.Namespace) -> None:
     print(*predict_from_constants(*asked, sections=arguments.sections), sep="\n")
 
 
-def _rates_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compares each measured transfer of an experiment with the time that its bytes should take. Shows the rate that"
-        " the transfer implies on its route (inside a node or between nodes), and the relative error at other counts if"
-        " the rate of the smallest count held there. The algorithm is read from the runs' NCCL logs; where no log"
-        " names it, the rates under both assumed algorithms are shown."
-    )
-    parser.add_argument("results", metavar="DIR", type=Path, help="an experiment's folder, results/EXPERIMENT")
-    parser.add_argument("--machine", metavar="NAME", required=True, help="the file of config/machines/ that it ran on")
-    _config_argument(parser)
-
-
 def _rates(arguments: argparse.Namespace) -> None:
     from trisect.config.loading import load_machine
     from trisect.pipeline.rates import rates_in_words
 
     print(*rates_in_words(arguments.results, load_machine(arguments.machine, arguments.config)), sep="\n")
-
-
-def _study_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Simulates the published study by the model in docs/model.md: writes the traces that every run would leave,"
-        " and reads them like measured ones. Measures nothing, and says so in what it writes."
-    )
-    _config_argument(parser)
-    parser.add_argument(
-        "--out", metavar="OUT", type=Path, default=Path("results/study"), help="where to write (default: %(default)s)"
-    )
 
 
 def _study(arguments: argparse.Namespace) -> None:
@@ -170,43 +88,6 @@ def _study(arguments: argparse.Namespace) -> None:
     table = write_study(arguments.config, arguments.out)
     runs = len(table[["experiment", "gpus"]].drop_duplicates())
     print(f"wrote {Layout(arguments.out).report}: {runs} modelled runs in {time.monotonic() - begun:.0f} s")
-
-
-def _compare_arguments(parser: argparse.ArgumentParser) -> None:
-    from trisect.analysis.differences import COMPARED, SMALLEST_CHANGE
-
-    parser.description = (
-        "Compares two sweeps, or two runs, of the same thing before and after a change. Prints what differs beyond"
-        " noise and writes all differences. Exit code: 0 no metric is worse beyond noise, 1 some are, 2 bad input."
-    )
-    parser.add_argument("before", metavar="BEFORE", type=Path, help="a results folder, or the folder of one run")
-    parser.add_argument("after", metavar="AFTER", type=Path, help="the same after the change")
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        nargs="+",
-        choices=COMPARED,
-        default=COMPARED,
-        help=f"what to compare, after the folders (default: all of {', '.join(COMPARED)})",
-    )
-    parser.add_argument(
-        "--least",
-        metavar="SHARE",
-        type=_share,
-        default=SMALLEST_CHANGE,
-        help="smallest change that counts: of the section's span for times, in points for efficiencies"
-        " (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, default=Path("comparison.csv"), help="where to write (default: %(default)s)"
-    )
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no share; give a number from 0 to below 1")
-    return value
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -220,16 +101,40 @@ def _compare(arguments: argparse.Namespace) -> int:
     return int(not found.beyond_noise(WORSE).empty)
 
 
-Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int | None]]
-
-COMMANDS: dict[str, Command] = {
-    "decompose": ("split the time of a job's traces into compute, transfer and wait", _decompose_arguments, _decompose),
-    "compare": ("compare two sweeps or runs, before and after a change", _compare_arguments, _compare),
-    "predict": ("predict an experiment at GPU counts that you have not measured", _predict_arguments, _predict),
-    "rates": ("compare each transfer with the time that its bytes should take", _rates_arguments, _rates),
-    "study": ("simulate the published study by the model", _study_arguments, _study),
+COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+    "decompose": _decompose,
+    "compare": _compare,
+    "predict": _predict,
+    "rates": _rates,
+    "study": _study,
 }
-"""Name: what it does in a line, its arguments, what it runs."""
+
+
+def _metric() -> dict[str, Any]:
+    from trisect.analysis.differences import COMPARED
+
+    return {"choices": COMPARED, "default": COMPARED}
+
+
+def _share() -> dict[str, Any]:
+    from trisect.analysis.differences import SMALLEST_CHANGE
+
+    def share(text: str) -> float:
+        if not 0 <= float(text) < 1:
+            raise argparse.ArgumentTypeError(f"{text} is no share; give a number from 0 to below 1")
+        return float(text)
+
+    return {"type": share, "default": SMALLEST_CHANGE}
+
+
+KINDS: dict[str, Callable[[], dict[str, Any]]] = {
+    "text": dict,
+    "path": lambda: {"type": Path},
+    "number": lambda: {"type": int},
+    "metric": _metric,
+    "share": _share,
+}
+"""What a kind of argument is to argparse."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -247,10 +152,13 @@ def main(argv: list[str] | None = None) -> int:
         description="Splits each GPU's time into compute, transfer and wait, and says when more GPUs stop paying.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (summary, add_arguments, run) in COMMANDS.items():
-        command = commands.add_parser(name, help=summary)
-        if name in asked[:1]:
-            add_arguments(command)
+    words = yaml.safe_load(files("trisect").joinpath("commands.yaml").read_text(encoding="utf-8"))
+    for name, run in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=words[name]["summary"], usage=words[name].get("usage"), description=words[name]["description"]
+        )
+        for argument, options in words[name]["arguments"].items() if name in asked[:1] else ():
+            command.add_argument(argument, **KINDS[options.pop("kind", "text")](), **options)
         command.set_defaults(run=run)
     arguments, others = parser.parse_known_args(asked)
     if "traces" in arguments:  # argparse takes traces for unknown where an option stands before or between them

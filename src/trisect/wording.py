@@ -3,15 +3,35 @@
 import math
 import re
 from collections.abc import Callable, Iterable
-
-Form = Callable[..., str]
-"""A value as text with its unit; a second argument is the value whose unit to use."""
+from dataclasses import dataclass
 
 NO_NUMBER = "-"
 """Shown where a table holds no number."""
 
 _SECONDS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 _BYTES = ((1.0, "B"), (1e-3, "kB"), (1e-6, "MB"), (1e-9, "GB"), (1e-12, "TB"))
+
+
+@dataclass(frozen=True)
+class Form:
+    """How values of one kind are worded: a number, then its unit."""
+
+    split: Callable[[float, float], tuple[str, str]]
+    """Both, for a value and the value whose unit to use."""
+
+    def __call__(self, value: float, like: float | None = None) -> str:
+        """A value with its unit, or with the one that keeps `like` short; NO_NUMBER for NaN."""
+        return NO_NUMBER if math.isnan(value) else "".join(self.split(value, value if like is None else like))
+
+    def interval(self, value: float, lo: float, hi: float) -> str:
+        """The ends of an interval beside its value, in the value's unit, which is left out.
+
+        "" where an end is unknown or both are one; "1.2 or more" where there is no upper end.
+        """
+        if math.isnan(lo) or math.isnan(hi) or lo == hi:
+            return ""
+        low, high = (self.split(end, value)[0] for end in (lo, hi))
+        return f"{low} or more" if math.isinf(hi) else f"{low} to {high}"
 
 
 def digits(value: float, figures: int = 3) -> str:
@@ -28,12 +48,9 @@ def digits(value: float, figures: int = 3) -> str:
     return f"{value:.{max(decimals, 0)}f}"
 
 
-def seconds(value: float, like: float | None = None) -> str:
-    """A duration given in seconds, in s, ms or µs: the unit that keeps it short, or that keeps `like` short."""
-    if math.isnan(value):
-        return NO_NUMBER
-    factor, unit = time_unit(value if like is None else like)
-    return f"{digits(value * factor)} {unit}"
+def factor(value: float) -> str:
+    """A factor: two decimals below 10, so that the factors of one figure have the same."""
+    return f"{value:.2f}" if abs(value) < 9.995 else digits(value)
 
 
 def time_unit(value: float) -> tuple[float, str]:
@@ -42,59 +59,50 @@ def time_unit(value: float) -> tuple[float, str]:
     return next((pair for pair in _SECONDS if size_ * pair[0] >= 0.9995), _SECONDS[-1 if size_ else 0])
 
 
-def percent(value: float, like: float | None = None) -> str:
-    """A share (1 is 100 %) in percent; one decimal below 10 %."""
-    if math.isnan(value):
-        return NO_NUMBER
+def _seconds(value: float, like: float) -> tuple[str, str]:
+    scale, unit = time_unit(like)
+    return digits(value * scale), f" {unit}"
+
+
+def _size(value: float, like: float) -> tuple[str, str]:
+    scale, unit = next((pair for pair in _BYTES if abs(like) * pair[0] < 999.5), _BYTES[-1])
+    return digits(value * scale), f" {unit}"
+
+
+def _rate(value: float, like: float) -> tuple[str, str]:
+    number, unit = _size(1e9 * value, 1e9 * like)
+    return number, f"{unit}/s"
+
+
+def _percent(value: float, _: float) -> tuple[str, str]:
     shown = 100 * value
-    return f"{shown:.1f} %" if 0 < abs(shown) < 9.95 else f"{shown:.0f} %"
+    return f"{shown:.1f}" if 0 < abs(shown) < 9.95 else f"{shown:.0f}", " %"
+
+
+def _signed(value: float, like: float) -> tuple[str, str]:
+    number, unit = _percent(value, like)
+    return ("0" if abs(value) < 5e-4 else f"{'+' * (value > 0)}{number}"), unit
+
+
+seconds = Form(_seconds)
+"""A duration given in seconds, in s, ms or µs."""
+size = Form(_size)
+"""Bytes, with a decimal prefix."""
+gb_per_s = Form(_rate)
+"""A rate given in GB/s, with a decimal prefix."""
+percent = Form(_percent)
+"""A share (1 is 100 %) in percent; one decimal below 10 %."""
+relative_error = Form(_signed)
+"""The same with its sign, without one where it rounds to nothing."""
+points = Form(lambda value, _: (f"{100 * value:.1f}", " points"))
+"""A difference of two shares (1 is 100 %), in percentage points."""
+times = Form(lambda value, _: (factor(value), "x"))
+"""A factor, marked as one."""
 
 
 def signed_percent(value: float, unknown: str = NO_NUMBER) -> str:
-    """A relative error with its sign, without one where it rounds to nothing; `unknown` for NaN."""
-    if math.isnan(value):
-        return unknown
-    if abs(value) < 5e-4:
-        return "0 %"
-    return f"{'+' if value > 0 else ''}{percent(value)}"
-
-
-def points(value: float, like: float | None = None) -> str:
-    """A difference of two shares (1 is 100 %), in percentage points."""
-    return NO_NUMBER if math.isnan(value) else f"{100 * value:.1f} points"
-
-
-def times(value: float, like: float | None = None) -> str:
-    """A factor: two decimals below 10, so that the factors of one figure have the same."""
-    if math.isnan(value):
-        return NO_NUMBER
-    return f"{value:.2f}x" if abs(value) < 9.995 else f"{digits(value)}x"
-
-
-def size(value: float, like: float | None = None) -> str:
-    """Bytes, with a decimal prefix: the one that keeps it, or `like`, short."""
-    if math.isnan(value):
-        return NO_NUMBER
-    size_ = abs(value if like is None else like)
-    factor, unit = next((pair for pair in _BYTES if size_ * pair[0] < 999.5), _BYTES[-1])
-    return f"{digits(value * factor)} {unit}"
-
-
-def gb_per_s(value: float, like: float | None = None) -> str:
-    """A rate given in GB/s, with the prefix that keeps it, or `like`, short."""
-    return NO_NUMBER if math.isnan(value) else f"{size(1e9 * value, None if like is None else 1e9 * like)}/s"
-
-
-def interval(value: float, lo: float, hi: float, form: Form) -> str:
-    """The ends of an interval beside its value, in the value's unit, which is left out; "" where unknown or a point.
-
-    One without an upper end is "1.2 or more".
-    """
-    if math.isnan(lo) or math.isnan(hi) or lo == hi:
-        return ""
-    unit = form(value).lstrip("-+.,e0123456789")
-    low, high = (form(end, value).removesuffix(unit) for end in (lo, hi))
-    return f"{low} or more" if math.isinf(hi) else f"{low} to {high}"
+    """A relative error as text; `unknown` for NaN."""
+    return unknown if math.isnan(value) else relative_error(value)
 
 
 def listed(items: Iterable[object]) -> str:

@@ -50,7 +50,7 @@ def test_forms(form: Callable[[float], str], value: float, shown: str) -> None:
     ],
 )
 def test_interval_drops_the_unit_only_where_it_is_the_same(value: float, lo: float, hi: float, shown: str) -> None:
-    assert wording.interval(value, lo, hi, wording.seconds) == shown
+    assert wording.seconds.interval(value, lo, hi) == shown
 
 
 @pytest.mark.parametrize(

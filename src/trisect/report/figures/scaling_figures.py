@@ -36,7 +36,7 @@ def speedup(scaling: pd.DataFrame) -> Figure:
         series.log_counts(axes, lowest / 1.15, tallest * 1.25)
         fair = rows[~rows["oversubscribed"].astype(bool)]
         last = (rows if fair.empty else fair).iloc[-1]
-        said = f"{wording.digits(last['speedup'])} of {last['ideal']:g} at {last['gpus']}"
+        said = f"{wording.factor(last['speedup'])} of {last['ideal']:g} at {last['gpus']}"
         axes.set_xlabel(f"{style.unit_of(rows)}s\n{said}")
     style.label_rows(panels, "speedup")
     ends = {"combined": style.line_handle(style.COMBINED), "ideal": style.line_handle(style.IDEAL)}

@@ -250,5 +250,5 @@ def flag(row: Mapping[Any, Any]) -> str:
 
 def valued(point: Mapping[Any, Any], form: wording.Form) -> str:
     """`value`, and its interval from `lo` to `hi` where there is one."""
-    spread = wording.interval(point["value"], point["lo"], point["hi"], form)
+    spread = form.interval(point["value"], point["lo"], point["hi"])
     return form(point["value"]) + (f" ({spread})" if spread else "")

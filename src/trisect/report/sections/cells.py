@@ -40,6 +40,15 @@ class Grid(NamedTuple):
     rows: list[Row]
 
 
+def _plain(value: Any, _: Any) -> tuple[str, str]:
+    if isinstance(value, bool):
+        return "yes" if value else "no", ""
+    return f"{value:g}", ""
+
+
+plain = wording.Form(_plain)
+"""Any value as it is."""
+
 NumberColumns = Mapping[str, tuple[str, wording.Form]]
 """Columns of numbers: title and form, by name."""
 
@@ -139,13 +148,6 @@ def _cell(row: Mapping[Any, Any], name: str, form: wording.Form) -> Cell:
     value, lo, hi = (row.get(f"{name}{end}", math.nan) for end in ("", "_lo", "_hi"))
     return Cell(
         row.get(f"{name}_shown") or form(value),
-        row.get(f"{name}_spread") or wording.interval(value, lo, hi, form),
+        row.get(f"{name}_spread") or form.interval(value, lo, hi),
         "" if pd.isna(value) else str(value),
     )
-
-
-def plain(value: Any, like: Any = None) -> str:
-    """Any value as it is."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return wording.NO_NUMBER if pd.isna(value) else f"{value:g}"

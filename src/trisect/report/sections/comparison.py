@@ -39,5 +39,5 @@ def _cells(row: dict[Hashable, Any]) -> dict[Hashable, Any]:
         "metric": TITLES.get(row["metric"], wording.metric(row["metric"])),
         "before": Cell(form(row["before"]), value=str(row["before"])),
         "after": Cell(form(row["after"]), value=str(row["after"])),
-        "difference": Cell(shown, wording.interval(like, lo, hi, change), str(difference)),
+        "difference": Cell(shown, change.interval(like, lo, hi), str(difference)),
     }

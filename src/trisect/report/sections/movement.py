@@ -20,7 +20,7 @@ RATE_COLUMNS: cells.NumberColumns = {
     "gb_per_s": ("implied rate", gb_per_s),
     "machine_gb_per_s": ("machine's file", gb_per_s),
     "probed_gb_per_s": ("probe", gb_per_s),
-    "off": ("transfer against one rate", wording.signed_percent),
+    "off": ("transfer against one rate", wording.relative_error),
 }
 FIT_NAMES = {"nodes": "nodes", "algorithm": "job", "ran": "ran", "reading": "assumed algorithm", "protocol": "protocol"}
 FIT_COLUMNS: cells.NumberColumns = {

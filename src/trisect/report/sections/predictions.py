@@ -52,5 +52,5 @@ def _errors(total: pd.DataFrame) -> cells.Grid:
         ]
         for name, (_, form) in PREDICTION_CELLS.items()
     }
-    errors = {f"error_{name}": (title, wording.signed_percent) for name, (title, _) in PREDICTION_CELLS.items()}
+    errors = {f"error_{name}": (title, wording.relative_error) for name, (title, _) in PREDICTION_CELLS.items()}
     return cells.grid(measured.assign(**spreads), {"role": "role"}, errors)

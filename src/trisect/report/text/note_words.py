@@ -20,7 +20,7 @@ def algorithm_name(algorithm: str) -> str:
 FILTERS: dict[str, Callable[..., str]] = {"algorithm": algorithm_name} | {
     name: getattr(wording, name)
     for name in (
-        *("digits", "seconds", "percent", "signed_percent", "size", "gb_per_s", "times"),
+        *("digits", "seconds", "percent", "signed_percent", "size", "gb_per_s", "times", "factor"),
         *("listed", "counted", "counts", "ranks", "iterations", "metric", "upper_first", "unbroken"),
     )
 }

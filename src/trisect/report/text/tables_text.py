@@ -43,7 +43,7 @@ def _difference(row: dict[Hashable, Any]) -> dict[str, object]:
     """A row of tables.COMPARISON as people read it."""
     is_time = row["metric"] in COMPARED_TIMES
     form, change = (wording.seconds, wording.seconds) if is_time else (wording.percent, wording.points)
-    ends = wording.interval(row["difference"], row["difference_lo"], row["difference_hi"], change)
+    ends = change.interval(row["difference"], row["difference_lo"], row["difference_hi"])
     return {
         "run": run_name((row["experiment"], row["gpus"])),
         "section": row["section"],
