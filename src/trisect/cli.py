@@ -127,7 +127,7 @@ def _share() -> dict[str, Any]:
     return {"type": share, "default": SMALLEST_CHANGE}
 
 
-KINDS: dict[str, Callable[[], dict[str, Any]]] = {
+ARGUMENT_KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     "text": dict,
     "path": lambda: {"type": Path},
     "number": lambda: {"type": int},
@@ -158,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
             name, help=words[name]["summary"], usage=words[name].get("usage"), description=words[name]["description"]
         )
         for argument, options in words[name]["arguments"].items() if name in asked[:1] else ():
-            command.add_argument(argument, **KINDS[options.pop("kind", "text")](), **options)
+            command.add_argument(argument, **ARGUMENT_KINDS[options.pop("kind", "text")](), **options)
         command.set_defaults(run=run)
     arguments, others = parser.parse_known_args(asked)
     if "traces" in arguments:  # argparse takes traces for unknown where an option stands before or between them

@@ -4,6 +4,7 @@ import pandas as pd
 
 from trisect.analysis.findings import HALF, PAYS
 from trisect.report.text.note_words import in_words
+from trisect.report.text.tables_text import aligned
 from trisect.results.notes import note
 from trisect.results.record import Change, PredictionRecord
 from trisect.results.tables import TOTAL
@@ -41,8 +42,7 @@ def _table(shown: pd.DataFrame, record: PredictionRecord) -> list[str]:
     """The rows of a prediction, with the algorithm at each count."""
     how = [record.algorithms.get(int(n), "-") for n in shown["gpus"]]
     columns = ["gpus", "algorithm", *(name for name in shown.columns if name != "gpus")]
-    lines = shown.assign(algorithm=how)[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}")
-    return lines.splitlines()
+    return aligned(shown.assign(algorithm=how)[columns])
 
 
 def what_if_columns(record: PredictionRecord) -> dict[str, str]:
@@ -70,4 +70,4 @@ def what_if_cells(change: Change, record: PredictionRecord) -> list[str]:
 def what_if_text(record: PredictionRecord) -> list[str]:
     """What each change does to the answers, as an aligned table."""
     rows = [what_if_cells(change, record) for change in record.what_if]
-    return pd.DataFrame(rows, columns=list(what_if_columns(record).values())).to_string(index=False).splitlines()
+    return aligned(pd.DataFrame(rows, columns=list(what_if_columns(record).values())))

@@ -12,11 +12,15 @@ from trisect.results.notes import note
 from trisect.results.tables import TOTAL, RunKey
 
 
-def _aligned(table: pd.DataFrame) -> list[str]:
-    """A table as lines; numbers to 4 significant digits."""
+def aligned(table: pd.DataFrame) -> list[str]:
+    """A table as lines; numbers to 4 significant digits, and whole from there on."""
     if table.empty:
         return []
-    return table.to_string(index=False, na_rep=wording.NO_NUMBER, float_format="{:.4g}".format).splitlines()
+    return table.to_string(index=False, na_rep=wording.NO_NUMBER, float_format=_number).splitlines()
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def rates_text(rates: pd.DataFrame) -> list[str]:
@@ -24,13 +28,13 @@ def rates_text(rates: pd.DataFrame) -> list[str]:
     unknown = [name for name in ("machine_gb_per_s", "probed_gb_per_s") if rates[name].isna().all()]
     hidden = ["experiment", "hidden_s", "iterations", "oversubscribed", "cut_lines", *unknown]
     shown = rates.assign(off=rates["off"].map(wording.signed_percent)).drop(columns=hidden)
-    return _aligned(shown.rename(columns={"reading": "assumed", "off": "error"}))
+    return aligned(shown.rename(columns={"reading": "assumed", "off": "error"}))
 
 
 def comparison_text(comparison: Comparison) -> list[str]:
     """The span of every run and what differs beyond noise as a table, then how many differences of which kind."""
     rows = [_difference(row) for row in main_differences(comparison.table).to_dict("records")]
-    return [*_aligned(pd.DataFrame(rows)), *_summary(comparison)]
+    return [*aligned(pd.DataFrame(rows)), *_summary(comparison)]
 
 
 def main_differences(table: pd.DataFrame) -> pd.DataFrame:
