@@ -4,6 +4,7 @@ Imports of what a command does are inside it, so that none waits for another's, 
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -167,4 +168,10 @@ def main(argv: list[str] | None = None) -> int:
     if others:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     with shown():
-        return arguments.run(arguments) or 0
+        try:
+            code = arguments.run(arguments) or 0
+            sys.stdout.flush()
+        except BrokenPipeError:  # of `trisect ... | head`: nobody reads on
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        return code
