@@ -8,7 +8,7 @@ import os
 import psutil
 import submitit
 
-from trisect.launch import results
+from trisect.launch import attempt_files
 from trisect.launch.environment import cleaned
 from trisect.launch.job import Attempt, JobFolder
 from trisect.launch.outcome import Outcome
@@ -27,7 +27,7 @@ def run_local(launch: Launch) -> Attempt:
         TrisectError: a rank did not end well.
         Interrupted: the launcher is to stop; the ranks have been ended.
     """
-    folder = results.new_folder(launch)
+    folder = attempt_files.new_folder(launch)
     controller = _submit(launch, folder)
     attempt = folder.attempt(0)
     try:
@@ -35,8 +35,8 @@ def run_local(launch: Launch) -> Attempt:
     finally:
         end_trees([int(controller.job_id)], GRACE_S)
         controller.done()  # collects the controller's exit status
-    if not results.all_well(launch.job, found):
-        raise results.failure(launch, folder, found, lost=lost)
+    if not attempt_files.all_well(launch.job, found):
+        raise attempt_files.failure(launch, folder, found, lost=lost)
     return attempt
 
 
@@ -56,13 +56,13 @@ def _watch(
     job = launch.job
     while True:
         over = controller.done()  # before the records are read: whatever it left is then there
-        found = results.outcomes(job, attempt)
+        found = attempt_files.outcomes(job, attempt)
         running = ((rank, outcome.supervisor_pid) for rank, outcome in found.items() if outcome.status == "running")
         lost = frozenset(rank for rank, pid in running if not psutil.pid_exists(pid))
-        if results.all_well(job, found) or over:
+        if attempt_files.all_well(job, found) or over:
             return found, lost
-        if results.failed(found) or lost:
+        if attempt_files.failed(found) or lost:
             launch.waiter.wait(PEERS_S)
-            return results.outcomes(job, attempt), lost
-        launch.say(results.progress(job, attempt) or f"{len(found)} of {job.ranks} ranks started")
+            return attempt_files.outcomes(job, attempt), lost
+        launch.say(attempt_files.progress(job, attempt) or f"{len(found)} of {job.ranks} ranks started")
         launch.wait(LOCAL_LOOK_S)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from trisect.config.machine import Machine
 from trisect.errors import TrisectError
 from trisect.host import locked
-from trisect.launch import results
+from trisect.launch import attempt_files
 from trisect.launch.diagnosis import disagreement
 from trisect.launch.job import Attempt, Job
 from trisect.launch.local import run_local
@@ -48,10 +48,10 @@ def run_job(job: Job, machine: Machine, layout: RunLayout, report: Report, on_be
         with SignalWaiter(HANDLED) as waiter, locked(layout.lock, f"another launcher of {job.name}"):
             launch = Launch(job, machine, layout, report, waiter, owner)
             attempt = BACKENDS[machine.launcher](launch)
-            mistake = disagreement(job, results.outcomes(job, attempt))
+            mistake = disagreement(job, attempt_files.outcomes(job, attempt))
             if mistake:
                 raise TrisectError(f"{job.name} failed: {mistake}; nothing of it was kept, rerun")
-            results.publish(attempt, layout)
+            attempt_files.publish(attempt, layout)
             layout.job.unlink(missing_ok=True)  # the next launch submits anew
             launch.say("done")
     except Interrupted as stopped:

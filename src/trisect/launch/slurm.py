@@ -4,7 +4,7 @@ import signal
 import time
 
 from trisect.errors import TrisectError
-from trisect.launch import results, slurm_client
+from trisect.launch import attempt_files, slurm_client
 from trisect.launch.job import Attempt
 from trisect.launch.session import Interrupted, Launch
 from trisect.launch.submission import Submission, submit
@@ -74,4 +74,4 @@ def _found(launch: Launch) -> Submission | None:
 
 def _has_good_results(launch: Launch, submission: Submission) -> bool:
     folder = submission.folder(launch.layout)
-    return results.all_well(launch.job, results.outcomes(launch.job, folder.attempt(folder.latest)))
+    return attempt_files.all_well(launch.job, attempt_files.outcomes(launch.job, folder.attempt(folder.latest)))

@@ -4,7 +4,7 @@ import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
 from trisect.errors import TrisectError
-from trisect.launch import results, slurm_client
+from trisect.launch import attempt_files, slurm_client
 from trisect.launch.environment import cleaned
 from trisect.launch.job import JobFolder, JsonRecord
 from trisect.launch.request import parameters
@@ -38,7 +38,7 @@ def submit(launch: Launch) -> Submission:
     Raises:
         TrisectError: sbatch refused it; nothing is left in the queue.
     """
-    folder = results.new_folder(launch)
+    folder = attempt_files.new_folder(launch)
     job, machine = launch.job, launch.machine
     submission = Submission(token=folder.root.name, job_id=None, payload_sha256=job.payload_sha256, ranks=job.ranks)
     submission.write(launch.layout.job)

@@ -3,7 +3,7 @@
 import math
 import time
 
-from trisect.launch import results, slurm_client
+from trisect.launch import attempt_files, slurm_client
 from trisect.launch.job import Attempt
 from trisect.launch.outcome import Outcome
 from trisect.launch.session import Launch
@@ -49,12 +49,12 @@ class Watch:
                 elapsed = time.monotonic() - self.begun
                 next_ask = time.monotonic() + min(SLOWEST_ASK_S, max(FILES_LOOK_S, elapsed / 20))
             attempt = self._attempt()
-            found = results.outcomes(self.launch.job, attempt)
+            found = attempt_files.outcomes(self.launch.job, attempt)
             if self._is_over(attempt, found):
-                if results.all_well(self.launch.job, found):
+                if attempt_files.all_well(self.launch.job, found):
                     return attempt
                 slurm = self.state or SlurmState()
-                raise results.failure(self.launch, self.folder, found, slurm, self.job_id)
+                raise attempt_files.failure(self.launch, self.folder, found, slurm, self.job_id)
             self.launch.say(self._line(attempt))
             self.launch.wait(FILES_LOOK_S)
 
@@ -65,8 +65,8 @@ class Watch:
 
     def _is_over(self, attempt: Attempt, found: dict[int, Outcome]) -> bool:
         """Whether nothing more is to be waited for."""
-        well = results.all_well(self.launch.job, found)
-        failed = results.failed(found)
+        well = attempt_files.all_well(self.launch.job, found)
+        failed = attempt_files.failed(found)
         state = self.state or SlurmState()
         if state.over:
             # Success counts only once every rank's record is seen; a failure waits for more of them.
@@ -96,7 +96,7 @@ class Watch:
             waited = time.monotonic() - self.begun
             return f"{job} pending{f' ({self.state.reason})' if self.state.reason else ''}, waiting {_coarse(waited)}"
         where = f" on {self.state.nodes}" if self.state.nodes else ""
-        how_far = results.progress(self.launch.job, attempt)
+        how_far = attempt_files.progress(self.launch.job, attempt)
         return f"{job} {self.state.state.lower()}{where}{f', {how_far}' if how_far else ''}"
 
 
