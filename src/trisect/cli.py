@@ -8,13 +8,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from trisect.errors import TrisectError, shown
+from trisect.host import shipped_yaml
 from trisect.wording import listed
 
 NO_TRACES = (
@@ -153,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
         description="Splits each GPU's time into compute, transfer and wait, and says when more GPUs stop paying.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    words = yaml.safe_load(files("trisect").joinpath("commands.yaml").read_text(encoding="utf-8"))
+    words = shipped_yaml("trisect", "commands.yaml")
     for name, run in COMMANDS.items():
         command = commands.add_parser(
             name, help=words[name]["summary"], usage=words[name].get("usage"), description=words[name]["description"]

@@ -1,12 +1,24 @@
-"""What every layer asks of its machine: files written whole or not at all, the cores there are to use, locks."""
+"""What every layer asks of its machine: files shipped or written whole, the cores there are to use, locks."""
 
 import fcntl
 import os
 import socket
+from importlib.resources import files
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+import yaml
 
 from trisect.errors import TrisectError
+
+
+def shipped_yaml(package: str, name: str) -> Any:
+    """The content of a YAML file that ships with a package of trisect, by the C loader where there is one.
+
+    Every start reads some of them, and that loader is about ten times as fast.
+    """
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(files(package).joinpath(name).read_text(encoding="utf-8"), loader)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
-
-import yaml
 
 from trisect.config.machine import Machine
+from trisect.host import shipped_yaml
 from trisect.launch.job import Job
 from trisect.launch.outcome import Outcome
 from trisect.launch.slurm_client import SlurmState
@@ -43,7 +41,7 @@ class Evidence:
     """Ranks whose supervisor was gone without having written an end."""
 
 
-_WORDS: dict[str, dict[str, str]] = yaml.safe_load(files("trisect.launch").joinpath("diagnoses.yaml").read_text())
+_WORDS: dict[str, dict[str, str]] = shipped_yaml("trisect.launch", "diagnoses.yaml")
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _changes(before: RunRecord | None, after: RunRecord | None) -> Iterator[Note
 
 
 def _facts(record: RunRecord) -> dict[str, str]:
-    devices = ", ".join(sorted({rank.device.split(" ", 1)[-1] for rank in record.ranks}))
+    devices = ", ".join(sorted({rank.model for rank in record.ranks}))
     threads = ", ".join(sorted({str(rank.threads) for rank in record.ranks}))
     said = {"devices": devices, "threads": threads, "oversubscribed": str(record.oversubscribed)}
     said |= {"git revision": record.git_revision} | record.versions | record.environment

@@ -58,16 +58,9 @@ def of_run(table: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
         record.load_balance_bound,
         oversubscribed=record.oversubscribed,
         profiling_overhead=record.profiling.overhead,
-        peak_memory_bytes=peak_memory(record),
+        peak_memory_bytes={section: record.peak_bytes(section) for section in record.sections}
+        | {TOTAL: record.peak_bytes(*record.sections)},
     )
-
-
-def peak_memory(record: RunRecord) -> dict[str, float]:
-    """By section and for TOTAL, the peak of the rank that used most."""
-    peaks = {
-        section: max(rank.peak_memory_bytes.get(section, 0) for rank in record.ranks) for section in record.sections
-    }
-    return {**peaks, TOTAL: max(peaks.values(), default=math.nan)}
 
 
 def annotated(

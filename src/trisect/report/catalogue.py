@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import NamedTuple
 
-import yaml
+from trisect.host import shipped_yaml
 
 CATEGORIES = {
     "scaling": "Scaling",
@@ -30,10 +29,7 @@ class Entry(NamedTuple):
         return Entry(*(text.replace("{{ unit }}", unit) for text in self))
 
 
-CATALOGUE = {
-    name: Entry(**entry)
-    for name, entry in yaml.safe_load(files("trisect.report").joinpath("catalogue.yaml").read_text()).items()
-}
+CATALOGUE = {name: Entry(**entry) for name, entry in shipped_yaml("trisect.report", "catalogue.yaml").items()}
 
 TIMELINE = CATALOGUE.pop("timeline")
 """Of the drawn timelines, one a run."""

@@ -1,5 +1,6 @@
 """What one run or probe ran on, and how far to trust it: run.json in its folder."""
 
+import math
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -52,6 +53,11 @@ class RankPlace(_Closed):
     device_uuid: str | None = Field(description="distinct for every rank on CUDA; null on CPU")
     cores: int = Field(description="cores this process may run on")
     threads: int = Field(description="threads of torch's intra-op pool")
+
+    @property
+    def model(self) -> str:
+        """Of the device, the model alone: "Tesla V100-SXM2-32GB", or "cpu"."""
+        return self.device.split(" ", 1)[-1]
 
 
 class RankRecord(RankPlace):
@@ -120,6 +126,11 @@ class RunRecord(Provenance):
     profiling: Profiling
     psnr_db: float
     ranks: list[RankRecord]
+
+    def peak_bytes(self, *sections: str) -> float:
+        """Peak memory in `sections`, of the rank that used most; NaN where no rank recorded it."""
+        peaks = (rank.peak_memory_bytes for rank in self.ranks)
+        return max((peak[name] for peak in peaks for name in sections if name in peak), default=math.nan)
 
 
 class ProbeRecord(Provenance):

@@ -7,7 +7,6 @@ What reads a table from a file reads it through `read_table`, which says where i
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -15,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import yaml
 
 from trisect.errors import TrisectError
+from trisect.host import shipped_yaml
 from trisect.results.notes import Note
 
 Values = npt.NDArray[np.float64]
@@ -153,9 +152,7 @@ def counts_of(gpus: pd.Series) -> list[int]:
     return sorted({int(n) for n in gpus})
 
 
-_GROUPS: dict[str, dict[str, list[str]]] = yaml.safe_load(
-    files("trisect.results").joinpath("tables.yaml").read_text(encoding="utf-8")
-)
+_GROUPS: dict[str, dict[str, list[str]]] = shipped_yaml("trisect.results", "tables.yaml")
 
 ABOUT = {name: about for group in _GROUPS.values() for name, (_, about) in group.items() if about}
 """What a column holds, by its name: the page's table of all columns shows it."""

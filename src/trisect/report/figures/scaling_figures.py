@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from trisect import wording
 from trisect.report.figures import bars, series, style
+from trisect.report.text.note_words import in_words
 from trisect.results.notes import Note, note
 from trisect.results.tables import TOTAL
 
@@ -36,8 +37,8 @@ def speedup(scaling: pd.DataFrame) -> Figure:
         series.log_counts(axes, lowest / 1.15, tallest * 1.25)
         fair = rows[~rows["oversubscribed"].astype(bool)]
         last = (rows if fair.empty else fair).iloc[-1]
-        said = f"{wording.factor(last['speedup'])} of {last['ideal']:g} at {last['gpus']}"
-        axes.set_xlabel(f"{style.unit_of(rows)}s\n{said}")
+        said = in_words(note("speedup_of_ideal", speedup=last["speedup"], ideal=last["ideal"]))
+        axes.set_xlabel(f"{style.unit_of(rows)}s\n{said} at {last['gpus']}")
     style.label_rows(panels, "speedup")
     ends = {"combined": style.line_handle(style.COMBINED), "ideal": style.line_handle(style.IDEAL)}
     style.legend(figure, series.section_handles(scaling) | ends, scaling)

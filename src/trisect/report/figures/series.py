@@ -73,8 +73,7 @@ def note_zeros(axes: Axes, rows: pd.DataFrame, column: str) -> None:
     """Say at which counts a value is zero, and so not on a logarithmic axis."""
     zeros = sorted(rows.loc[rows[column] == 0, "gpus"].unique())
     if zeros:
-        counts = wording.listed([str(count) for count in zeros])
-        style.note(axes, f"zero at {counts} {style.unit_of(rows)}{'s' if zeros != [1] else ''}: not drawn")
+        style.note(axes, f"zero at {wording.counts(zeros, style.unit_of(rows))}: not drawn")
 
 
 def section_handles(scaling: pd.DataFrame) -> dict[str, Line2D]:

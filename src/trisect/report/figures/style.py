@@ -240,7 +240,7 @@ def line_handle(look: Look, *, marker: bool = True) -> Line2D:
 def where(row: Mapping[Any, Any]) -> str:
     """Which run and section a row is about, for hover text."""
     section = "all sections" if row["section"] == TOTAL else row["section"]
-    return f"{row['experiment']}, {section}, {row['gpus']} {row.get('unit', 'GPU')}{'s' if row['gpus'] != 1 else ''}"
+    return f"{row['experiment']}, {section}, {wording.counts([row['gpus']], row.get('unit', 'GPU'))}"
 
 
 def flag(row: Mapping[Any, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from trisect import wording
+from trisect.analysis.caveats import UNATTRIBUTED_LIMIT
 from trisect.report.figures.style import sections_of
 from trisect.report.text.note_words import all_in_words, in_words
 from trisect.results.notes import note
@@ -75,9 +76,6 @@ _FORMS: dict[str, wording.Form] = {
     **dict.fromkeys(("payload_bytes", "peak_memory_bytes"), wording.size),
 }
 
-MAX_UNATTRIBUTED = 0.01
-"""Share of the device time that may belong to no launch without being said."""
-
 
 def main_table(rows: pd.DataFrame) -> Grid:
     """Rows by count, sections first and their total last, with the columns of MAIN; speedup beside its ideal."""
@@ -135,11 +133,11 @@ def table_notes(rows: pd.DataFrame, unit: str = "GPU") -> list[str]:
     sections = rows[rows["section"] != TOTAL]
     bound = sections.loc[sections["transfer_is_bound"].astype(bool), "section"].unique().tolist()
     repaired = sections.loc[sections["repairs"] > 0, "gpus"].unique().tolist()
-    stray = sections.loc[sections["unattributed_share"] > MAX_UNATTRIBUTED, "gpus"].unique().tolist()
+    stray = sections.loc[sections["unattributed_share"] > UNATTRIBUTED_LIMIT, "gpus"].unique().tolist()
     found = [
         note("rooted_in_table", sections=bound) if bound else None,
         note("repaired_at", counts=repaired) if repaired else None,
-        note("unattributed_in_table", counts=stray, limit=MAX_UNATTRIBUTED) if stray else None,
+        note("unattributed_in_table", counts=stray, limit=UNATTRIBUTED_LIMIT) if stray else None,
     ]
     return all_in_words(filter(None, found), unit)
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from trisect.results.layout import Layout
 from trisect.results.notes import Note, note
 from trisect.results.record import RunRecord
+from trisect.wording import counted
 
 
 def rerun_command(experiment: str, gpus: int, results: Path) -> str:
@@ -27,7 +28,6 @@ def redraw_command(drawing: Path) -> str:
 
 def run_view(record: RunRecord, results: Path) -> dict[str, Any]:
     """What the template needs of a run, beside its record."""
-    peaks = (peak for rank in record.ranks for peak in rank.peak_memory_bytes.values())
     run = Layout(Path()).run(record.experiment, record.gpus)
     files = (
         *(run.decomposition, run.collectives, run.iterations, run.ranks),
@@ -36,10 +36,10 @@ def run_view(record: RunRecord, results: Path) -> dict[str, Any]:
     return {
         "record": record,
         "anchor": f"run-{quote(record.experiment, safe='')}-{record.gpus}",
-        "devices": sorted(Counter(_model(rank.device) for rank in record.ranks).items()),
+        "devices": sorted(Counter(rank.model for rank in record.ranks).items()),
         "hosts": _hosts_in_words(len(record.hosts)),
         "difference": max(record.correctness.relative_difference.values(), default=math.nan),
-        "memory": max(peaks, default=math.nan),  # bytes: peak of the rank that used most, over all sections
+        "memory": record.peak_bytes(*record.sections),
         "files": {path.name: quote(path.as_posix()) for path in files},
         "config": json.dumps(record.config, indent=2, sort_keys=True),
         "rerun": rerun_command(record.experiment, record.gpus, results),
@@ -50,7 +50,7 @@ def differences(records: Iterable[RunRecord]) -> list[Note]:
     """In what the runs of one experiment differ besides their count: their times may not compare."""
     kinds: dict[str, Callable[[RunRecord], str]] = {
         "size": lambda record: record.size,
-        "devices": lambda record: ", ".join(sorted({_model(rank.device) for rank in record.ranks})),
+        "devices": lambda record: ", ".join(sorted({rank.model for rank in record.ranks})),
         "backend": lambda record: record.backend,
         "threads per rank": lambda record: ", ".join(map(str, sorted({rank.threads for rank in record.ranks}))),
         "versions": lambda record: ", ".join(
@@ -71,15 +71,11 @@ def differences(records: Iterable[RunRecord]) -> list[Note]:
 
 def hardware(records: Sequence[RunRecord]) -> str:
     """In a line, what the runs ran on."""
-    models = sorted({_model(rank.device) for record in records for rank in record.ranks})
+    models = sorted({rank.model for record in records for rank in record.ranks})
     hosts = {host for record in records for host in record.hosts}
     backends = sorted({record.backend for record in records})
     return f"{', '.join(models)} on {_hosts_in_words(len(hosts))}, {', '.join(backends)}"
 
 
-def _model(device: str) -> str:
-    return device.split(" ", 1)[1] if device.startswith("cuda") and " " in device else device
-
-
 def _hosts_in_words(count: int) -> str:
-    return f"{count} hosts" if count != 1 else "one host"
+    return counted(count, "host") if count != 1 else "one host"

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib.resources import files
 
 import jinja2
-import yaml
 
 from trisect import wording
 from trisect.config.machine import AUTO
+from trisect.host import shipped_yaml
 from trisect.results.notes import Note
 
 
@@ -30,7 +29,7 @@ FILTERS: dict[str, Callable[..., str]] = {"algorithm": algorithm_name} | {
 @cache
 def templates() -> dict[str, str | dict[str, str]]:
     """The content of notes.yaml: by kind a sentence, or a `short` and a `long` one."""
-    return dict(yaml.safe_load(files("trisect.report.text").joinpath("notes.yaml").read_text()))
+    return dict(shipped_yaml("trisect.report.text", "notes.yaml"))
 
 
 @cache
