@@ -7,6 +7,7 @@ from trisect import __version__
 from trisect.config.loading import load
 from trisect.errors import TrisectError
 from trisect.host import hold
+from trisect.launch.forecast import forecast, with_times
 from trisect.launch.job import Job
 from trisect.launch.preflight import left_out, predictable, require_device
 from trisect.launch.request import request
@@ -46,4 +47,4 @@ onstart:
         hold(LAYOUT.lock, "another snakemake")
     except TrisectError as mistake:
         raise SystemExit(f"trisect: {mistake}")
-    print_left_out()
+    print_preflight()

@@ -100,6 +100,18 @@ times = Form(lambda value, _: (factor(value), "x"))
 """A factor, marked as one."""
 
 
+def duration(seconds_: float) -> str:
+    """A long duration given in seconds: "40 s", "12 minutes", "1.5 hours"."""
+    if seconds_ < 90:
+        return f"{seconds_:.0f} s"
+    return f"{seconds_ / 60:.0f} minutes" if seconds_ < 5400 else f"{digits(seconds_ / 3600, 2)} hours"
+
+
+def gib(bytes_: float) -> str:
+    """Bytes as a number of GiB, without the unit."""
+    return f"{bytes_ / 2**30:.1f}"
+
+
 def signed_percent(value: float, unknown: str = NO_NUMBER) -> str:
     """A relative error as text; `unknown` for NaN."""
     return unknown if math.isnan(value) else relative_error(value)

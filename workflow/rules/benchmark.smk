@@ -1,7 +1,7 @@
 rule benchmark:
     """Run one experiment at one GPU count and keep a trace per rank."""
     input:
-        weights=lambda wildcards: SWEEP.weights(wildcards.experiment),
+        files=lambda wildcards: SWEEP.inputs(wildcards.experiment),
     output:
         record=RUN.record,
         traces=directory(RUN.traces),
@@ -12,7 +12,7 @@ rule benchmark:
     threads: workflow.cores if SWEEP.machine.launcher == "local" else 0
     # A string, which no scheduler counts. As a parameter another time limit would measure again.
     resources:
-        request=lambda wildcards: request(Job.of(planned_run(wildcards)), SWEEP.machine),
+        request=planned_request,
     params:
         run=lambda wildcards: planned_run(wildcards).payload(),
     message:

@@ -2,7 +2,7 @@ configfile: "config/config.yaml"
 
 
 try:
-    SWEEP = load(config, Path("config"))
+    SWEEP = with_times(load(config, Path("config")), Path("config"))
     LAYOUT = Layout(Path(SWEEP.settings.results))
     LAYOUT.require_writable()
     require_device(SWEEP.machine)
@@ -30,14 +30,22 @@ def planned_probe(wildcards):
     return planned(SWEEP.probe, int(wildcards.gpus), wildcards.algorithm)
 
 
-def print_left_out():
-    """Say which counts of the sweep an experiment does not fit on."""
-    for line in all_in_words(left_out(SWEEP), SWEEP.machine.unit):
+def planned_request(wildcards):
+    """What the launch of a run asks its machine for, in one line."""
+    run = planned_run(wildcards)
+    minutes = planned(SWEEP.limit_minutes, run.name, run.gpus)
+    return request(Job.of(run, minutes), SWEEP.machine)
+
+
+def print_preflight():
+    """Say what the sweep holds and takes, and which of its counts an experiment does not fit on."""
+    notes = forecast(SWEEP) + left_out(SWEEP)
+    for line in all_in_words(notes, SWEEP.machine.unit):
         print(line, file=sys.stderr)
 
 
 if workflow.output_settings.dryrun:
-    print_left_out()  # a dry run has no onstart
+    print_preflight()  # a dry run has no onstart
 
 
 def shown_run(experiment):

@@ -8,6 +8,7 @@ from snakemake.iocontainers import Snakemake
 from trisect.config.loading import load
 from trisect.config.plan import Run
 from trisect.errors import shown
+from trisect.launch.forecast import with_times
 from trisect.launch.job import Job
 from trisect.launch.preflight import preflight
 from trisect.launch.progress_log import progress_log
@@ -22,8 +23,9 @@ say = progress_log(log)
 with shown(log):
     run = Run.model_validate_json(snakemake.params.run)
     # Not a parameter of the rule: another partition or time limit is no reason to measure again.
-    machine = load(snakemake.config, Path("config")).machine
-    job = Job.of(run)
+    sweep = with_times(load(snakemake.config, Path("config")), Path("config"))
+    machine = sweep.machine
+    job = Job.of(run, sweep.limit_minutes(run.name, run.gpus))
     for line in all_in_words(preflight(run, machine), machine.unit):
         say(f"{job.name}: {line}")
     run_job(job, machine, RunLayout(Path(snakemake.output.record).parent), say, on_behalf_of=os.getppid())

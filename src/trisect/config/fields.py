@@ -1,7 +1,7 @@
 """What every configuration model is made of: closed models, counts and rates; and the nearest known word."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -23,6 +23,21 @@ def _whole(value: object) -> object:
 
 Count = Annotated[int, Field(strict=True, ge=1), BeforeValidator(_whole)]
 Natural = Annotated[int, Field(strict=True, ge=0), BeforeValidator(_whole)]
+
+
+def per_axis(least: int, *words: str) -> Callable[[object], object]:
+    """A validator: one number for every axis, or a list of one per axis, from `least` on; or one of the words."""
+    said = f"give a whole number from {least} on, a list with one per axis{''.join(f', or {word}' for word in words)}"
+
+    def check(value: object) -> object:
+        known = [_whole(one) for one in value] if isinstance(value, list) else _whole(value)
+        numbers = known if isinstance(known, list) else [known]
+        right = all(isinstance(one, int) and not isinstance(one, bool) and one >= least for one in numbers)
+        if known not in words and not (right and numbers):
+            raise ValueError(said)
+        return known
+
+    return check
 
 
 def distinct(values: list[object]) -> list[object]:

@@ -38,12 +38,21 @@ def load(settings: Mapping[str, object], folder: Path) -> Sweep:
         chosen = experiments[name]
         if main.size not in chosen.sizes:
             raise TrisectError(f"size: {name} has no size {main.size!r}{nearest(main.size, chosen.sizes)}")
-        if chosen.weights is not None and not Path(chosen.weights).is_file():
-            raise TrisectError(
-                f"config/experiments/{name}.yaml: weights: no file {chosen.weights!r}; give a path or null"
-            )
+        for file in chosen.inputs(main.size):
+            if not Path(file).is_file():
+                raise TrisectError(f"config/experiments/{name}.yaml: no file {file!r}; give a path, or null")
+    if main.precision == "tf32" and sweep.machine.device == "cpu":
+        raise TrisectError("precision: tf32 is arithmetic of NVIDIA GPUs; use fp32 or amp where device is cpu")
     for gpus in main.gpus:
         sweep.machine.check_count(gpus)
+    for name in main.experiments:
+        _check_checkpointing(sweep, name)
+        if not sweep.counts(name):
+            raise TrisectError(
+                f"gpus: {name} at size {main.size} fits on {sweep.least_gpus(name)} GPUs of"
+                f" {sweep.machine.gpu_memory_gb:g} GiB or more, and no count reaches that; add one, or lower"
+                " batch"
+            )
     for gpus in main.predict.fit or ():
         if gpus not in main.gpus:
             raise TrisectError(
@@ -51,6 +60,22 @@ def load(settings: Mapping[str, object], folder: Path) -> Sweep:
                 " fit counts of these, or add it to them"
             )
     return sweep
+
+
+def _check_checkpointing(sweep: Sweep, name: str) -> None:
+    """Refuse checkpoint: auto where some ranks or counts would compute activations again, and others keep them."""
+    if not sweep.experiments[name].training:
+        return
+    modes = {(n, rank): again for n in sweep.counts(name) for rank, again in sweep.run(name, n).checkpointing().items()}
+    first = next(iter(modes.items()), None)
+    for (n, rank), again in modes.items():
+        if first is not None and again != first[1]:
+            does = ["keeps", "checkpoints"]
+            raise TrisectError(
+                f"config/experiments/{name}.yaml: sizes.{sweep.settings.size}.checkpoint: with auto, rank {rank} of {n}"
+                f" {does[again]} its activations and rank {first[0][1]} of {first[0][0]} {does[first[1]]} them: they"
+                " would do different work; use always or never"
+            )
 
 
 def load_experiments(folder: Path) -> dict[str, Experiment]:

@@ -22,7 +22,7 @@ class Slurm(Closed):
     constraint: str | None = None
     """--constraint"""
     time_limit_minutes: PositiveInt = 30
-    """--time"""
+    """--time, of each run. Where the model knows how long a run takes, less is asked for, and this is the most."""
     memory_gb_per_node: PositiveInt | None = None
     """--mem"""
     cpus_per_gpu: PositiveInt = 1
@@ -105,6 +105,8 @@ class Machine(Closed):
     """Ranks a node takes. Counts above it must be multiples of it."""
     nodes: Count | None = None
     """Nodes there are; null: no limit."""
+    gpu_memory_gb: Rate | None = None
+    """GiB of one GPU: a count at which a rank needs more is left out; null: nothing is checked."""
     cores_per_node: Count | None = None
     """For the record and for warnings before launch; null: those of this machine."""
     collective_timeout_s: Count = 300

@@ -8,8 +8,11 @@ from typing import Any
 from trisect.config.experiment import Experiment, Size
 from trisect.config.fields import Closed, Count, nearest
 from trisect.config.machine import AUTO, Machine
-from trisect.config.settings import Iterations, Settings
+from trisect.config.memory import MOST_GPUS, least_gpus, rank_memory
+from trisect.config.schedule import fitted_iterations, iterations_run, limit_minutes
+from trisect.config.settings import COARSER, Iterations, Precision, Settings
 from trisect.errors import TrisectError
+from trisect.wording import gib
 
 NCCL_ALGO = {"ring": "Ring", "tree": "ring;allreduce:tree,tree"}
 """How NCCL is told. Its tree does all_reduces alone, and versions that know a list for each collective end a job whose
@@ -54,6 +57,7 @@ class Run(Ranks):
     size: str
     experiment: Experiment
     iterations: Iterations
+    precision: Precision
     seed: int
 
     @property
@@ -61,9 +65,14 @@ class Run(Ranks):
         """The size measured."""
         return self.experiment.sizes[self.size]
 
+    @property
+    def tolerance(self) -> float:
+        """Largest relative difference from one process: the experiment's, wider by as much as numbers are coarser."""
+        return self.experiment.tolerance * COARSER[self.precision]
+
     def content(self) -> dict[str, Any]:
         """Of the experiment's sizes only those that are used, so that editing another reruns nothing."""
-        used = {self.size, self.problem_size.check_at}
+        used = self.experiment.measured_sizes(self.size)
         content = super().content()
         content["experiment"]["sizes"] = {k: v for k, v in content["experiment"]["sizes"].items() if k in used}
         return content
@@ -72,6 +81,13 @@ class Run(Ranks):
     def pieces(self) -> dict[str, int]:
         """What is dealt whole to ranks, by kind."""
         return {"tiles": self.problem_size.tiles, "operators": self.experiment.operators}
+
+    def checkpointing(self) -> dict[int, bool]:
+        """Whether backward computes batches again, by rank that holds tiles."""
+        size = self.problem_size
+        held = {rank: len(range(rank, size.tiles, self.gpus)) for rank in range(min(self.gpus, size.tiles))}
+        several = {rank: size.batch is not None and tiles > size.batch for rank, tiles in held.items()}
+        return several if size.checkpoint == "auto" else dict.fromkeys(held, size.checkpoint == "always")
 
     def bounds(self) -> dict[str, float]:
         """Best load balance that whole pieces allow, per kind of piece."""
@@ -102,6 +118,8 @@ class Sweep(Closed):
     machine: Machine
     experiments: dict[str, Experiment]
     """Every file of config/experiments/, not only those of the sweep."""
+    iteration_s: dict[str, dict[int, float]] = {}
+    """Modelled seconds of an iteration, by experiment and count; empty where the model knows none."""
 
     def run(self, experiment: str, gpus: int) -> Run:
         """One run, in the sweep or not.
@@ -116,14 +134,64 @@ class Sweep(Closed):
         if gpus < 1:
             raise TrisectError(f"gpus: {gpus} is no GPU count; use 1 or more")
         self.machine.check_count(gpus)
-        chosen = self.experiments[experiment]
-        least = chosen.sizes[self.settings.size].min_gpus
+        least = self.least_gpus(experiment)
         if gpus < least:
             raise TrisectError(
-                f"gpus: {experiment} at size {self.settings.size} does not fit on {gpus}; use {least} or more"
+                f"gpus: {experiment} at size {self.settings.size} does not fit on {gpus} GPUs of"
+                f" {self.machine.gpu_memory_gb:g} GiB; use {least} or more"
             )
-        settings = self.settings.model_dump(include={"size", "iterations", "seed"})
-        return Run(**self._ranks(gpus), **settings, name=experiment, experiment=chosen)
+        settings = self.settings.model_dump(include={"size", "precision", "seed"})
+        return Run(
+            **self._ranks(gpus),
+            **settings,
+            name=experiment,
+            experiment=self.experiments[experiment],
+            iterations=self.iterations(experiment, gpus),
+        )
+
+    def least_gpus(self, experiment: str) -> int:
+        """The fewest GPUs of this machine that hold the experiment.
+
+        Raises:
+            TrisectError: no number of them does.
+        """
+        size, memory = self.settings.size, self.machine.gpu_memory_gb
+        least = least_gpus(self.experiments[experiment], size, memory)
+        if least is None:
+            held = rank_memory(self.experiments[experiment], size, MOST_GPUS)
+            raise TrisectError(
+                f"config/experiments/{experiment}.yaml: sizes.{size}: a rank needs {gib(held.total_bytes)} GiB at any"
+                f" count, {gib(held.activations)} of them for a batch of tiles; the machine's GPUs have {memory:g}:"
+                " lower batch or patch"
+            )
+        return least
+
+    def iterations(self, experiment: str, gpus: int) -> Iterations:
+        """Of one run: those of the settings, or fewer where the model says that they would take or write too much.
+
+        Raises:
+            TrisectError: even the fewest take longer than the machine's time limit.
+        """
+        asked, iteration_s = self.settings.iterations, self.iteration_s.get(experiment, {}).get(gpus)
+        if iteration_s is None:
+            return asked
+        most = self.machine.slurm.time_limit_minutes
+        chosen, size = self.experiments[experiment], self.settings.size
+        fitted = fitted_iterations(asked, chosen, size, gpus, iteration_s=iteration_s, most_minutes=most)
+        if limit_minutes(fitted, iteration_s) > most:
+            raise TrisectError(
+                f"slurm.time_limit_minutes: {most} is too short for {experiment} at {gpus}: by the model an iteration"
+                f" takes {iteration_s:.0f} s, and {iterations_run(fitted)} of them need"
+                f" {limit_minutes(fitted, iteration_s)} minutes; raise it, or leave this count out"
+            )
+        return fitted
+
+    def limit_minutes(self, experiment: str, gpus: int) -> int:
+        """The time limit that a run asks for."""
+        iteration_s = self.iteration_s.get(experiment, {}).get(gpus)
+        if iteration_s is None:
+            return self.machine.slurm.time_limit_minutes
+        return limit_minutes(self.iterations(experiment, gpus), iteration_s)
 
     def probe(self, gpus: int, algorithm: str) -> ProbeRun:
         """The probe of one count, in the sweep or not: with AUTO, or an algorithm that NCCL is told to take.
@@ -151,14 +219,14 @@ class Sweep(Closed):
         shared = ("device", "backend", "environment", "collective_timeout_s")
         return {"gpus": gpus} | {name: getattr(self.machine, name) for name in shared}
 
-    def weights(self, experiment: str) -> list[str]:
-        """The experiment's file of denoiser weights, if it names one."""
+    def inputs(self, experiment: str) -> list[str]:
+        """The files that an experiment's runs read: denoiser weights and ground truth, where its sizes name some."""
         chosen = self.experiments.get(experiment)
-        return [chosen.weights] if chosen is not None and chosen.weights is not None else []
+        return [] if chosen is None else chosen.inputs(self.settings.size)
 
     def counts(self, experiment: str) -> list[int]:
         """GPU counts of the sweep that this experiment fits on, ascending."""
-        least = self.experiments[experiment].sizes[self.settings.size].min_gpus
+        least = self.least_gpus(experiment)
         return sorted(n for n in self.settings.gpus if n >= least)
 
     def runs(self) -> list[Run]:

@@ -1,8 +1,17 @@
 """config/config.yaml, key by key."""
 
+from typing import Literal
+
 from pydantic import Field, field_validator
 
 from trisect.config.fields import Closed, Count, Natural, distinct
+
+Precision = Literal["fp32", "tf32", "amp"]
+"""float32; float32 whose matrix products round to TF32; the denoiser under torch.autocast."""
+
+COARSER = {"fp32": 1, "tf32": 10, "amp": 100}
+"""By precision, how many times as far a result may be from one process: measured on two CPU ranks, a rounding of
+bfloat16 that falls otherwise moves the image by 1e-3 of its norm, and a gradient by as much."""
 
 
 class Iterations(Closed):
@@ -37,6 +46,8 @@ class Settings(Closed):
     """World sizes to run: one rank per GPU, or per CPU process where the machine's device is cpu."""
     iterations: Iterations = Iterations()
     """How often each run repeats its iteration."""
+    precision: Precision = "fp32"
+    """Arithmetic of the denoiser: fp32, tf32 (NVIDIA GPUs from A100 on) or amp (torch.autocast)."""
     seed: int = 0
     """Of the ground truth, the noise and random denoiser weights; equal on all ranks."""
     results: str = "results"

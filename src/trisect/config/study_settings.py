@@ -25,8 +25,6 @@ class Work(Closed):
 class StudyExperiment(Closed):
     """What the model knows of one experiment besides its own file."""
 
-    image_bytes: Count | None = None
-    """Payload of an image all_reduce; null: the image in its file, 4 bytes a value."""
     sections: dict[str, Work]
     """By section name, in the order of an iteration."""
 

@@ -82,11 +82,13 @@ def _by_slurm(evidence: Evidence) -> Diagnosis | None:
     slurm = evidence.slurm
     if slurm is None:
         return None
+    foreseen = evidence.job.limit_minutes
     values = {
         "job_id": evidence.job_id,
         "reason": slurm.reason,
         "where": f" on {slurm.nodes}" if slurm.nodes else "",
-        "limit": evidence.machine.slurm.time_limit_minutes,
+        "limit": foreseen or evidence.machine.slurm.time_limit_minutes,
+        "key": "slurm.extra.time, in minutes: the model foresaw less," if foreseen else "slurm.time_limit_minutes",
         "memory": evidence.machine.slurm.memory_gb_per_node or "the site default",
         "by": slurm.by or "someone else",
     }

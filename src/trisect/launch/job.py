@@ -45,16 +45,20 @@ class Job:
     ranks: int
     iterations: int
     """How many the target will report in RunLayout.progress."""
+    limit_minutes: int | None = None
+    """Time limit to ask for; None: the machine's."""
 
     @classmethod
-    def of(cls, measured: Run | ProbeRun) -> Self:
+    def of(cls, measured: Run | ProbeRun, limit_minutes: int | None = None) -> Self:
         """The job that measures a run or a probe."""
         if isinstance(measured, Run):
             name, worker, count = f"{measured.name} gpus-{measured.gpus}", "run", measured.iterations.measured
         else:
             name, worker = f"probe gpus-{measured.gpus} {measured.algorithm}", "probe"
             count = len(measured.payload_bytes)
-        return cls(name, f"trisect.worker.{worker}_worker:work", measured.payload(), measured.gpus, count)
+        return cls(
+            name, f"trisect.worker.{worker}_worker:work", measured.payload(), measured.gpus, count, limit_minutes
+        )
 
     @property
     def payload_sha256(self) -> str:

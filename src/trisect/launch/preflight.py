@@ -34,8 +34,8 @@ def left_out(sweep: Sweep) -> list[Note]:
     settings, found = sweep.settings, []
     for name in settings.experiments:
         counts = sorted(set(settings.gpus).difference(sweep.counts(name)))
-        least = sweep.experiments[name].sizes[settings.size].min_gpus
         if counts:
+            least = sweep.least_gpus(name)
             found.append(note("too_few_gpus", experiment=name, least=least, size=settings.size, counts=counts))
     return found
 

@@ -26,7 +26,7 @@ def parameters(job: Job, machine: Machine, comment: str) -> dict[str, Any]:
         "ntasks_per_node": tasks_per_node,
         "cpus_per_task": slurm.cpus_per_gpu,
         "gres": f"gpu:{tasks_per_node}",
-        "time": slurm.time_limit_minutes,
+        "time": job.limit_minutes or slurm.time_limit_minutes,
         "mem": None if slurm.memory_gb_per_node is None else f"{slurm.memory_gb_per_node}GB",
         "account": slurm.account,
         "partition": slurm.partition,

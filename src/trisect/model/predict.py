@@ -14,6 +14,7 @@ import pandas as pd
 from trisect.analysis.pop import efficiencies, ratio
 from trisect.config.experiment import Experiment
 from trisect.config.machine import Links, Machine
+from trisect.config.memory import least_gpus
 from trisect.config.study_settings import StudyExperiment, Work
 from trisect.errors import TrisectError
 from trisect.model.allreduce_cost import AllReduceCost, AllReduceCosts, of_links
@@ -72,11 +73,13 @@ def of_machine(problem: Problem, machine: Machine, links: Links) -> Model:
     return Model(problem, of_links(links, machine.gpus_per_node), jitter)
 
 
-def problem(name: str, experiment: Experiment, work: StudyExperiment, size: str) -> Problem:
+def problem(
+    name: str, experiment: Experiment, work: StudyExperiment, size: str, gpu_memory_gb: float | None = None
+) -> Problem:
     """Put an experiment's own file and what the model knows of it together.
 
     Raises:
-        TrisectError: no such size, or sections that this experiment does not have.
+        TrisectError: no such size, sections that this experiment does not have, or GPUs of too little memory.
     """
     if size not in experiment.sizes:
         raise TrisectError(f"config/study.yaml: size: {name} has no size {size!r}")
@@ -85,21 +88,28 @@ def problem(name: str, experiment: Experiment, work: StudyExperiment, size: str)
             f"config/study.yaml: experiments.{name}.sections: give {listed(experiment.sections)},"
             f" not {listed(work.sections) or 'none'}"
         )
-    known = outline(name, experiment, size)
+    known = outline(name, experiment, size, gpu_memory_gb)
     sections = {section: work.sections[section] for section in experiment.sections}
-    return replace(known, image_bytes=work.image_bytes or known.image_bytes, sections=sections)
+    return replace(known, sections=sections)
 
 
-def outline(name: str, experiment: Experiment, size: str) -> Problem:
-    """What an experiment's own file says of a problem: pieces and payload, and sections that do no work yet."""
+def outline(name: str, experiment: Experiment, size: str, gpu_memory_gb: float | None = None) -> Problem:
+    """What an experiment's own file says of a problem: pieces and payload, and sections that do no work yet.
+
+    Raises:
+        TrisectError: no number of GPUs of so much memory holds it.
+    """
     chosen = experiment.sizes[size]
+    least = least_gpus(experiment, size, gpu_memory_gb)
+    if least is None:
+        raise TrisectError(f"{name} at size {size} fits on no number of GPUs of {gpu_memory_gb:g} GiB; lower batch")
     return Problem(
         name=name,
         tiles=chosen.tiles,
         operators=experiment.operators,
         unrolled=experiment.unrolled_iterations,
         image_bytes=4 * int(np.prod(chosen.image)),
-        least_gpus=chosen.min_gpus,
+        least_gpus=least,
         sections={section: Work() for section in experiment.sections},
     )
 

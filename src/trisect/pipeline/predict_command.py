@@ -32,7 +32,9 @@ def predict_from_constants(
     if experiment not in known:
         raise TrisectError(f"experiment: no {experiment!r} in config/study.yaml{nearest(experiment, known)}")
     links = links_of(machine, machine_name)
-    chosen = problem(experiment, load_experiments(config)[experiment], known[experiment], study.size)
+    chosen = problem(
+        experiment, load_experiments(config)[experiment], known[experiment], study.size, machine.gpu_memory_gb
+    )
     counts = answers.counts_asked(chosen, machine, gpus)
     model = of_machine(chosen, machine, links)
     table = predict(model, counts)

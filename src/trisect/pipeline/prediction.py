@@ -37,7 +37,7 @@ def write_prediction(sweep: Sweep, layout: Layout, experiment: str) -> list[str]
     shared = {n: bool(run.table["oversubscribed"].any()) for n, run in runs.items()}
     chosen = counts_to_fit(shared, sweep.settings.predict.fit)
     known, source = all_reduces_of(machine, sweep.settings.machine, fits_of(layout))
-    start = outline(experiment, sweep.experiments[experiment], sweep.settings.size)
+    start = outline(experiment, sweep.experiments[experiment], sweep.settings.size, machine.gpu_memory_gb)
     fitted = fit(start, [runs[n] for n in chosen], host, all_reduce=known, jitter=machine.compute_jitter or None)
     counts = sorted({*runs, *answers.doublings(min(runs), host)})
     modelled = predict(fitted.model, counts)

@@ -46,7 +46,10 @@ def write_study(config: Path, out: Path) -> pd.DataFrame:
     study = load_study(config)
     machine, experiments = load_machine(study.machine, config), load_experiments(config)
     links = links_of(machine, study.machine)
-    problems = [problem(name, experiments[name], one, study.size) for name, one in study.experiments.items()]
+    problems = [
+        problem(name, experiments[name], one, study.size, machine.gpu_memory_gb)
+        for name, one in study.experiments.items()
+    ]
     models = [of_machine(one, machine, links) for one in problems]
     for gpus in study.gpus:
         machine.check_count(gpus)

@@ -27,6 +27,9 @@ class RunLayout:
     folder: Path
 
     record = _Below("run.json")  # record.RunRecord: what it ran on; written last, so only where a run succeeded
+    reconstruction = _Below(
+        "reconstruction.npz"
+    )  # truth, one measurement and result, where the weights are a denoiser's
     traces = _Below("traces")  # one gzipped Kineto trace per rank
     logs = _Below("logs")  # one log per rank, and the launcher's own files below jobs/
     jobs = _Below("logs/jobs")  # one folder per launch: what the launcher and submitit keep about it

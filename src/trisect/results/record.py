@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import ClassVar, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from trisect.errors import TrisectError
 from trisect.host import write_whole
@@ -65,7 +65,13 @@ class RankRecord(RankPlace):
 
     tiles: int
     operators: int
-    peak_memory_bytes: dict[str, int] = Field(description="per section; device memory on CUDA, resident on CPU")
+    peak_memory_bytes: dict[str, int] = Field(description="per section; allocated on CUDA, resident on CPU")
+    peak_reserved_bytes: dict[str, int] = Field(
+        default={}, description="per section, what torch's allocator held of the device; empty on CPU"
+    )
+    least_free_bytes: int | None = Field(
+        default=None, description="smallest free memory at the end of a section: of the device, of the host on CPU"
+    )
 
 
 class Correctness(_Closed):
@@ -75,6 +81,27 @@ class Correctness(_Closed):
     tolerance: float
     size: str = Field(description="the size it was compared at: the measured one, or a smaller one that fits")
     iterations: int
+
+
+class Quality(_Closed):
+    """PSNR of the reconstruction against the ground truth, at the start and after every iteration."""
+
+    size: str = Field(description="the size it was computed at")
+    psnr_db: list[float] = Field(description="by all ranks together")
+    single_psnr_db: list[float] = Field(description="by one process, over the same tiles")
+    untiled_psnr_db: list[float] | None = Field(description="by one process, the whole image denoised at once")
+
+    @property
+    def largest_difference_db(self) -> float:
+        """Between all ranks and one process, over the same tiles; NaN where either is none."""
+        pairs = zip(self.psnr_db, self.single_psnr_db, strict=True)
+        apart = [0.0 if found == single else abs(found - single) for found, single in pairs]
+        return math.nan if any(map(math.isnan, apart)) else max(apart)
+
+    @property
+    def tiling_db(self) -> float:
+        """What tiling adds to the last PSNR, over the whole image denoised at once; NaN where that is unknown."""
+        return self.single_psnr_db[-1] - self.untiled_psnr_db[-1] if self.untiled_psnr_db else math.nan
 
 
 class Profiling(_Closed):
@@ -121,11 +148,21 @@ class RunRecord(Provenance):
     patch_effective: list[int]
     load_balance_bound: dict[str, float] = Field(description="per kind of work: tiles, operators")
     iterations: dict[str, int] = Field(description="warmup, measured, unprofiled")
-    measurements_sha256: str = Field(description="equal on all ranks, or the run failed")
+    measurements_sha256: str = Field(description="of truth and measurements; equal on all ranks, or the run failed")
     correctness: Correctness
     profiling: Profiling
-    psnr_db: float
+    quality: Quality | None = Field(default=None, description="null where the weights are no denoiser's")
+    precision: str = Field(default="fp32", description="fp32, tf32 or amp")
+    arithmetic: dict[str, bool] = Field(
+        default={}, description="TF32, cudnn.benchmark, deterministic, channels_last, compile, as torch was set"
+    )
     ranks: list[RankRecord]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_version_0_2(cls, content: object) -> object:
+        """Records of version 0.2 had the PSNR of random weights, which says nothing."""
+        return {k: v for k, v in content.items() if k != "psnr_db"} if isinstance(content, dict) else content
 
     def peak_bytes(self, *sections: str) -> float:
         """Peak memory in `sections`, of the rank that used most; NaN where no rank recorded it."""

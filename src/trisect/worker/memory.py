@@ -23,6 +23,8 @@ class PeakMemory:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.peak_bytes: dict[str, int] = {}
+        self.reserved_bytes: dict[str, int] = {}
+        self.least_free_bytes = free_bytes(device)
 
     @contextmanager
     def __call__(self, section: str) -> Iterator[None]:
@@ -31,6 +33,10 @@ class PeakMemory:
         yield
         synchronize(self.device)
         self.peak_bytes[section] = max(self._read(), self.peak_bytes.get(section, 0))
+        if self.device.type == "cuda":
+            reserved = torch.cuda.max_memory_reserved(self.device)
+            self.reserved_bytes[section] = max(reserved, self.reserved_bytes.get(section, 0))
+        self.least_free_bytes = min(self.least_free_bytes, free_bytes(self.device))
 
     def _reset(self) -> None:
         if self.device.type == "cuda":

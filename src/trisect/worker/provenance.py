@@ -18,8 +18,11 @@ from trisect.host import usable_cores
 from trisect.results.record import RankPlace
 from trisect.worker.device import describe
 
-_RECORDED = ("NCCL_", "GLOO_", "OMP_", "MKL_", "OPENBLAS_", "CUDA_VISIBLE", "TORCH_", "SLURM_JOB", "SLURM_CONF")
-"""Prefixes of variables that steer communication and threads."""
+_RECORDED = (
+    *("NCCL_", "GLOO_", "OMP_", "MKL_", "OPENBLAS_", "CUDA_VISIBLE", "TORCH_", "SLURM_JOB", "SLURM_CONF"),
+    *("PYTORCH_", "CUDNN_", "CUBLAS_", "NVIDIA_"),
+)
+"""Prefixes of variables that steer communication, threads, memory and arithmetic."""
 
 
 def host_and_cores() -> tuple[str, set[int]]:
@@ -78,6 +81,7 @@ def versions() -> dict[str, str]:
     found["kernel"] = platform.release()
     if torch.version.cuda is not None and torch.cuda.is_available():
         found["cuda"] = torch.version.cuda
+        found["cudnn"] = str(torch.backends.cudnn.version())
         found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
         found["driver"] = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0]
     return found

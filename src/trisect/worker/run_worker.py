@@ -10,13 +10,16 @@ import torch.distributed as dist
 
 from trisect.config.plan import Run
 from trisect.results.layout import RunLayout
-from trisect.results.record import Correctness, Profiling, RankRecord, RunRecord
+from trisect.results.record import Profiling, RankRecord, RunRecord
 from trisect.worker import device, provenance
-from trisect.worker.correctness import against_single_process, measurements_sha256, psnr_db, require_agreement
+from trisect.worker.correctness import Checked, against_single_process, require_agreement, require_same_inputs
 from trisect.worker.memory import PeakMemory
+from trisect.worker.precision import arithmetic, set_precision
 from trisect.worker.process_group import gather, join, progress_of
 from trisect.worker.profiling import iterate, measure
+from trisect.worker.reconstruction import write_pictures
 from trisect.worker.solver import Solver, build
+from trisect.worker.tiling import effective_patch
 
 
 def work(payload: str, folder: Path) -> None:
@@ -32,9 +35,10 @@ def work(payload: str, folder: Path) -> None:
     device.require(run.device)
     with join(run, run.seed) as ctx:
         require_agreement(ctx, "configurations", run.sha256())
+        set_precision(run)
         solver = build(run, ctx)
-        measurements = require_agreement(ctx, "measurements", measurements_sha256(solver.measurements))
-        correctness = against_single_process(run, ctx, solver)
+        measurements = require_same_inputs(ctx, solver)
+        checked = against_single_process(run, ctx, solver)
         memory = PeakMemory(ctx.device)
         for _ in range(1 + run.iterations.warmup):
             iterate(solver, ctx, memory)
@@ -42,11 +46,19 @@ def work(payload: str, folder: Path) -> None:
         profiling = measure(solver, ctx, run.iterations, files.trace(ctx.rank), progress)
         tiles, operators = len(solver.tiling.local_indices), solver.operators_held
         place = provenance.rank_place(ctx.rank, ctx.device)
-        mine = RankRecord(**place.model_dump(), tiles=tiles, operators=operators, peak_memory_bytes=memory.peak_bytes)
+        mine = RankRecord(
+            **place.model_dump(),
+            tiles=tiles,
+            operators=operators,
+            peak_memory_bytes=memory.peak_bytes,
+            peak_reserved_bytes=memory.reserved_bytes,
+            least_free_bytes=memory.least_free_bytes,
+        )
         ranks = gather(mine, ctx.world_size)
         hosts = provenance.cores_by_host(gather(provenance.host_and_cores(), ctx.world_size))
         if ctx.rank == 0:
-            record(run, solver, ranks, hosts, measurements, correctness, profiling).write(files.record)
+            write_pictures(checked.pictures, files.reconstruction)
+            record(run, solver, ranks, hosts, measurements, checked, profiling).write(files.record)
         dist.barrier()
 
 
@@ -56,13 +68,11 @@ def record(
     ranks: list[RankRecord],
     hosts: dict[str, int],
     measurements_sha256: str,
-    correctness: Correctness,
+    checked: Checked,
     profiling: Profiling,
 ) -> RunRecord:
     """Everything known about the run, on rank 0."""
     size = run.problem_size
-    axes = len(size.image) - 1
-    effective = solver.tiling._strategy.patch_size  # the only place where deepinv keeps it
     return RunRecord(
         **provenance.of_launch(run, ranks, hosts),
         experiment=run.name,
@@ -71,13 +81,15 @@ def record(
         sections=run.experiment.sections,
         tiles=solver.tiling.num_patches,
         operators=run.experiment.operators,
-        patch_requested=[size.patch] * axes,
-        patch_effective=[effective] * axes if isinstance(effective, int) else list(effective),
+        patch_requested=list(size.patches),
+        patch_effective=list(effective_patch(solver.tiling, size)),
         load_balance_bound=run.bounds(),
         iterations=run.iterations.model_dump(),
         measurements_sha256=measurements_sha256,
-        correctness=correctness,
+        correctness=checked.correctness,
         profiling=profiling,
-        psnr_db=psnr_db(solver.image, solver.truth),
+        quality=checked.quality,
+        precision=run.precision,
+        arithmetic=arithmetic(solver.tiling.processor),
         ranks=ranks,
     )

@@ -36,24 +36,50 @@ def test_shipped_sweep_covers_four_experiments_at_three_counts() -> None:
     assert runs == [(name, gpus) for name in names for gpus in (1, 2, 4)]
 
 
-def test_published_sizes_are_those_of_the_study() -> None:
-    sweep = shipped(size="published", gpus=[1, 2, 4, 8, 16, 32, 64])
-    images = {name: experiment.sizes["published"].image for name, experiment in sweep.experiments.items()}
+BENCHMARK = yaml.safe_load((REPOSITORY / "tests/unit/model/published_v100_benchmark.yaml").read_text())["experiments"]
+"""What the public benchmark's own files say of the four experiments."""
+
+
+@pytest.mark.parametrize("name", BENCHMARK)
+def test_published_sizes_are_those_of_the_benchmark(name: str) -> None:
+    known = BENCHMARK[name]
+    experiment = shipped(size="published").experiments[name]
+    size = experiment.sizes["published"]
+    assert experiment.problem in known["physics"].replace("-", "_").replace(" ", "_")
+    assert (experiment.operators, size.image[0]) == (known["operators"], known["channels"])
+    assert experiment.unrolled_iterations == known.get("iterations", 1)
+    for key in ("noise", "step", "batch", "patch", "overlap", "checkpoint"):
+        assert getattr(size, key) == known.get(key, getattr(size, key)), key
+    assert size.start == (known.get("start") and known["start"].replace("-", "_"))
+    assert experiment.relaxation == known.get("relaxation")
+    assert experiment.denoiser_sigma == known.get("denoiser_sigma", experiment.denoiser_sigma)
+    assert (size.denoiser_channels, size.denoiser_blocks) == ([64, 128, 256, 512], 4)  # DRUNet as it is published
+    if experiment.problem == "super_resolution":
+        assert experiment.parameters == {"factor": 2, "kernel": 5, "sigma": 1}
+
+
+def test_published_images_and_counts_are_those_of_the_study() -> None:
+    sweep = shipped(size="published", machine="v100", gpus=[1, 2, 4, 8, 16, 32, 64])
+    images = {name: sweep.experiments[name].sizes["published"].image for name in BENCHMARK}
     assert images == {
         "inference_2d": [3, 8192, 8192],
         "inference_3d": [1, 512, 512, 512],
-        "training_2d": [1, 4096, 4096],
+        "training_2d": [3, 4096, 4096],
         "training_3d": [1, 512, 512, 512],
     }
-    assert {name: e.operators for name, e in sweep.experiments.items()} == {
-        "inference_2d": 8,
-        "inference_3d": 2,
-        "training_2d": 4,
-        "training_3d": 4,
-    }
-    assert sweep.experiments["training_2d"].unrolled_iterations == 5
     assert sweep.counts("training_3d") == [4, 8, 16, 32, 64]
     assert sweep.counts("inference_2d") == [1, 2, 4, 8, 16, 32, 64]
+
+
+@pytest.mark.parametrize("name", BENCHMARK)
+def test_the_laptop_size_is_the_published_one_but_smaller(name: str) -> None:
+    """Tiles of DRUNet's own widths: others it pads, and 24 pixels a side to 32 are 2.4 times the work in 3D."""
+    experiment = shipped().experiments[name]
+    laptop, published = experiment.sizes["laptop"], experiment.sizes["published"]
+    assert all(n % 8 == 0 and n >= 32 for n in laptop.window)
+    assert len(laptop.pixels) == len(published.pixels)
+    smaller = {"image", "patch", "overlap", "denoiser_channels", "denoiser_blocks", "truth", "weights", "check_at"}
+    assert laptop.model_dump(exclude=smaller) == published.model_dump(exclude=smaller)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +114,18 @@ def test_mistakes_in_the_settings(overrides: dict[str, object], words: list[str]
         ({"unrolled_iterations": 0, "mode": "training"}, ["unrolled_iterations", "got 0"]),
         ({"unrolled_iterations": 2}, ["unrolled_iterations is for mode training"]),
         ({"mode": "infer"}, ["mode", "'inference' or 'training'", "got infer"]),
-        ({"weights": "nowhere.pt"}, ["weights", "no file 'nowhere.pt'"]),
+        ({"weights": "nowhere.pt"}, ["config/experiments/mine.yaml", "no file 'nowhere.pt'"]),
+        ({"truth": "nowhere.png"}, ["config/experiments/mine.yaml", "no file 'nowhere.png'"]),
+        ({"relaxation": 2, "mode": "training"}, ["relaxation is for mode inference"]),
+        ({"start": "zeros", "mode": "training"}, ["sizes.laptop.start", "training starts from the adjoint"]),
+        ({"start": "noise"}, ["sizes.laptop.start", "'zeros', 'adjoint' or 'pseudo_inverse'"]),
+        ({"checkpoint": "sometimes"}, ["sizes.laptop.checkpoint", "'always', 'auto' or 'never'"]),
+        ({"patch": 0}, ["sizes.laptop.patch", "give a whole number from 1 on, a list with one per axis, or none"]),
+        ({"patch": [32, True]}, ["sizes.laptop.patch", "give a whole number from 1 on"]),
+        ({"patch": []}, ["sizes.laptop.patch", "give a whole number from 1 on"]),
+        ({"patch": [32, 32, 32]}, ["sizes.laptop", "patch [32, 32, 32] has 3 axes, the image has 2"]),
+        ({"overlap": [-1, 8]}, ["sizes.laptop.overlap", "give a whole number from 0 on, a list with one per axis"]),
+        ({"patch": [32, 192]}, ["sizes.laptop", "patch 192 must be smaller than the image", "patch: none"]),
         ({"operatrs": 8}, ["unknown key 'operatrs'", "did you mean 'operators'?"]),
         ({"patch": 192}, ["sizes.laptop", "patch 192 must be smaller than the image", "192"]),
         ({"overlap": 200}, ["sizes.laptop", "overlap 200 must be smaller"]),
@@ -112,6 +149,9 @@ def test_an_experiment_is_not_named_like_a_folder_of_the_results(tmp_path: Path,
         load(SETTINGS, folder)
 
 
+SIZE_KEYS = ("patch", "overlap", "check_at", "weights", "truth", "start", "checkpoint", "batch", "image", "step")
+
+
 def config_with_experiment(tmp_path: Path, change: dict[str, object] | str) -> Path:
     """A config folder with one experiment, mine.yaml, that differs from inference_2d by `change`."""
     (tmp_path / "experiments").mkdir()
@@ -122,7 +162,7 @@ def config_with_experiment(tmp_path: Path, change: dict[str, object] | str) -> P
         return tmp_path
     content = yaml.safe_load((CONFIG / "experiments" / "inference_2d.yaml").read_text())
     for key, value in change.items():
-        (content["sizes"]["laptop"] if key in ("patch", "overlap", "check_at") else content)[key] = value
+        (content["sizes"]["laptop"] if key in SIZE_KEYS else content)[key] = value
     target.write_text(yaml.safe_dump(content))
     return tmp_path
 
@@ -143,18 +183,18 @@ def test_a_run_is_not_repeated_for_what_it_does_not_depend_on(tmp_path: Path) ->
     [
         (
             {},
-            "ef054b3aeb7666f7d2bd43697af5fb613e927583461bd0b010c3e200d3a82b89",
+            "63840151659f6c915b7107e5e7360207d007580c6f3e59348d9f25add9fd67ac",
             "ccd232af9d54635e5e844967df2a74df0cdcfb2f8898d62b9425f36d9c74f13a",
         ),
         (
             {"machine": "v100", "size": "published", "gpus": [1, 2, 4, 8, 16, 32, 64]},
-            "c476c7cb90f89b501932dacc395deb57a5109a2458ce20daf8e8d6286dab4080",
+            "f0892049c240ecb1762d2f2689728266ef5fbbacff889897a14d1822f292bb5d",
             "ee2401e2259a524b98379fec8219428fa809c642bd661c615dc4ab0fc61b075d",
         ),
     ],
 )
 def test_a_new_version_measures_nothing_again(overrides: dict[str, object], runs: str, probes: str) -> None:
-    """The payloads, by which Snakemake decides, are those of version 0.1; change a hash only to measure anew."""
+    """The payloads, by which Snakemake decides, are those of version 0.3; change a hash only to measure anew."""
     sweep = shipped(**overrides)
     for launched, sha256 in ((sweep.runs(), runs), (sweep.probes(), probes)):
         assert hashlib.sha256("\n".join(one.payload() for one in launched).encode()).hexdigest() == sha256
@@ -166,8 +206,42 @@ def test_a_single_count_outside_the_sweep_can_be_run_but_not_an_impossible_one()
     for gpus, words in [(6, "no multiple"), (0, "no GPU count")]:
         with pytest.raises(TrisectError, match=words):
             sweep.run("inference_2d", gpus)
-    with pytest.raises(TrisectError, match="does not fit on 2"):
-        shipped(size="published").run("training_3d", 2)
+    with pytest.raises(TrisectError, match="does not fit on 2 GPUs of 32 GiB; use 3 or more"):
+        shipped(size="published", machine="v100", gpus=[4]).run("training_3d", 2)
+
+
+def test_tf32_is_arithmetic_of_gpus() -> None:
+    assert "precision: tf32 is arithmetic of NVIDIA GPUs" in mistake(precision="tf32")
+    assert "precision" in mistake(precision="half")
+    assert shipped(precision="amp").run("inference_2d", 2).precision == "amp"
+    assert shipped(precision="tf32", machine="v100").run("inference_2d", 2).precision == "tf32"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "batch", "said"),
+    [
+        ([1, 2], 8, None),  # both keep their activations in the one batch that they have
+        ([1, 2], 1, None),  # both have several
+        ([1, 2], 2, "with auto, rank 0 of 2 keeps its activations and rank 0 of 1 checkpoints them"),
+        ([3], 1, "with auto, rank 1 of 3 keeps its activations and rank 0 of 3 checkpoints them"),
+    ],
+)
+def test_auto_checkpointing_that_would_differ_is_refused(
+    tmp_path: Path, gpus: list[int], batch: int, said: str | None
+) -> None:
+    """deepinv checkpoints where a rank has several batches: here of 4 tiles."""
+    change = {"mode": "training", "step": 0.8, "image": [3, 64, 64], "start": None, "truth": None}
+    folder = config_with_experiment(tmp_path, change | {"checkpoint": "auto", "batch": batch})
+    file = folder / "experiments" / "mine.yaml"
+    content = yaml.safe_load(file.read_text())
+    del content["sizes"]["published"]  # an inference's
+    file.write_text(yaml.safe_dump(content))
+    settings = {**SETTINGS, "experiments": ["mine"], "gpus": gpus}
+    if said is None:
+        load(settings, folder)
+    else:
+        with pytest.raises(TrisectError, match=said + r".*use always or never"):
+            load(settings, folder)
 
 
 def test_bounds_of_whole_pieces() -> None:

@@ -32,7 +32,7 @@ HEADER = """\
 #SBATCH --partition=gpu_p13
 #SBATCH --qos=qos_gpu-t3
 #SBATCH --signal=CONT@1
-#SBATCH --time=30"""
+#SBATCH --time=35"""
 
 SRUN = (
     "srun --unbuffered --output /results/jobs/%j_%t_log.out --kill-on-bad-exit=1 --wait=0 --cpus-per-task=10 "
@@ -45,7 +45,7 @@ SRUN = (
 )
 def test_header(n: int, nodes: int, per_node: int) -> None:
     machine = Machine.model_validate(yaml.safe_load(V100.read_text()))
-    job = Job(f"inference_2d gpus-{n}", "trisect.worker.run_worker:work", "{}", n, 10)
+    job = Job(f"inference_2d gpus-{n}", "trisect.worker.run_worker:work", "{}", n, 10, limit_minutes=35)
     script = _make_sbatch_string("COMMAND", "/results/jobs", **parameters(job, machine, "trisect:token"))
     assert (
         re.findall("^#SBATCH.*", script, re.MULTILINE)

@@ -18,6 +18,6 @@ def _study():
 
 
 @pytest.fixture(scope="session", name="problems")
-def _problems(study) -> dict[str, Problem]:
-    experiments = load_experiments(CONFIG)
-    return {name: problem(name, experiments[name], one, study.size) for name, one in study.experiments.items()}
+def _problems(study, v100) -> dict[str, Problem]:
+    experiments, memory = load_experiments(CONFIG), v100.gpu_memory_gb
+    return {name: problem(name, experiments[name], one, study.size, memory) for name, one in study.experiments.items()}

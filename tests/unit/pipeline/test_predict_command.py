@@ -48,7 +48,7 @@ def test_counts_and_sections_can_be_asked_for(capsys):
     ("arguments", "words"),
     [
         (["--experiment", "inference_4d"], "no 'inference_4d' in config/study.yaml; did you mean 'inference_3d'?"),
-        (["--experiment", "training_3d", "--gpus", "2"], "training_3d does not fit on 2; use 4 or more"),
+        (["--experiment", "training_3d", "--gpus", "2"], "training_3d does not fit on 2; use 3 or more"),
         (["--experiment", "inference_2d", "--gpus", "6"], "6 is above the node size 4 and no multiple of it"),
         (["--experiment", "inference_2d", "--machine", "laptop"], "config/machines/laptop.yaml: no links"),
         (

@@ -19,7 +19,7 @@ def algorithm_name(algorithm: str) -> str:
 FILTERS: dict[str, Callable[..., str]] = {"algorithm": algorithm_name} | {
     name: getattr(wording, name)
     for name in (
-        *("digits", "seconds", "percent", "signed_percent", "size", "gb_per_s", "times", "factor"),
+        *("digits", "seconds", "percent", "signed_percent", "size", "gb_per_s", "times", "factor", "duration", "gib"),
         *("listed", "counted", "counts", "ranks", "iterations", "metric", "upper_first", "unbroken"),
     )
 }
