@@ -25,7 +25,7 @@ from trisect.report.figures import timeline_drawing
 from trisect.report.figures.draw import draw
 from trisect.report.material import Material
 from trisect.results.notes import note
-from trisect.results.record import Change, Correctness, PredictionRecord, Profiling, RankRecord, RunRecord
+from trisect.results.record import Change, Correctness, PredictionRecord, Profiling, Quality, RankRecord, RunRecord
 from trisect.results.tables import (
     COMPARISON,
     EFFICIENCIES,
@@ -44,6 +44,9 @@ COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SPREAD = {"wait": 0.2, "transfer": 0.05}  # of the value, each way; 0.01 where not named
 SECTIONS = {"inference": ("gradient", "denoiser"), "training": ("forward", "backward")}
 OPERATORS = {"inference_2d": 8, "inference_3d": 2, "training_2d": 4, "training_3d": 4}
+
+
+TILE_WORK = 1.27
 
 
 def row(experiment: str, section: str, gpus: int, compute: float, transfer: float, wait: float, **other) -> dict:
@@ -70,6 +73,7 @@ def row(experiment: str, section: str, gpus: int, compute: float, transfer: floa
     plain |= {"payload_bytes": 805306368, "transfer_is_bound": False, "unattributed_share": 0.0, "repairs": 0}
     plain |= {"oversubscribed": False, "load_balance_bound": math.nan, "profiling_overhead": 1.03}
     plain |= {"peak_memory_bytes": (2e9 + 1e10 / gpus) * (0.6 if section in ("gradient", "forward") else 1.0)}
+    plain |= {"tile_work": 1.0 if section == "gradient" else TILE_WORK, "tiling_psnr_db": math.nan}
     return dict.fromkeys(TIMES, 0.0) | plain | values | other
 
 
@@ -93,6 +97,7 @@ def finished(rows: Iterable[dict]) -> pd.DataFrame:
     table["cost"] = ratio / table["speedup"]
     table["comp_scaling"] = table["section"].map(first["compute_s"]) / (ratio * table["compute_s"])
     table["global_efficiency"] = table["parallel_efficiency"] * table["comp_scaling"]
+    table["untiled_efficiency"] = table["global_efficiency"] / table["tile_work"]
     for column in (*TIMES, *EFFICIENCIES, *RELATIVE):
         share = next((value for key, value in SPREAD.items() if key in column), 0.01)
         known = ~((table["gpus"] == base) & (column in RELATIVE))
@@ -363,7 +368,12 @@ def record(experiment: str, gpus: int, **changes) -> RunRecord:
             relative_difference={"reconstruction": 3.1e-7}, tolerance=1e-4, size="laptop", iterations=2
         ),
         "profiling": Profiling(profiled_s=[1.03] * 3, unprofiled_s=[1.0] * 3, overhead=1.03),
-        "psnr_db": 31.4,
+        "quality": Quality(
+            size="laptop",
+            psnr_db=[5.6, 15.2, 24.1, 31.4][:: 3 if mode == "training" else 1],
+            single_psnr_db=[5.6, 15.2, 24.1, 31.4][:: 3 if mode == "training" else 1],
+            untiled_psnr_db=None,
+        ),
         "ranks": ranks,
     }
     return RunRecord(**(fields | changes))

@@ -198,7 +198,8 @@ def test_with_scripts_off_everything_is_still_there(look: Look, screenshots: Pat
     (screenshots / "laptop-no-scripts.png").write_bytes(base64.b64decode(whole["data"]))
     nodes = browser.execute_cdp_cmd("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
     html = browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": nodes})["outerHTML"]
-    assert html.count('class="plot"') == len(CATALOGUE) - 1 + 2  # but one without a rate, and a timeline per experiment
+    # All figures but one without a rate; a timeline and a reconstruction per experiment.
+    assert html.count('class="plot"') == len(CATALOGUE) - 1 + 2 + 2
     assert "Copy as CSV" not in html.split("<script>")[0]  # no control that would do nothing
     assert '<form class="switches" hidden' in html
 

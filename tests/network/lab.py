@@ -54,7 +54,7 @@ def size(height: int, width: int, patch: int, check_at: str | None = "tiny") -> 
 
 
 EXPERIMENT = Experiment(
-    problem="super_resolution_2d",
+    problem="super_resolution",
     mode="inference",
     operators=5,  # with 9 tiles: no count of hosts can share either out evenly
     sizes={

@@ -40,7 +40,7 @@ EXPERIMENT_MISTAKES: list[tuple[Callable[[dict], None], str]] = [
     (lambda c: c.update(operators=0), "config/experiments/inference_2d.yaml: operators"),
     (lambda c: c.update(mode="training", unrolled_iterations=0), "unrolled_iterations: Input should be greater"),
     (lambda c: c["sizes"]["tiny"].update(patch=64), "sizes.tiny: patch 64 must be smaller than the image"),
-    (lambda c: c.update(weights="missing.pt"), "weights: no file 'missing.pt'"),
+    (lambda c: c["sizes"]["tiny"].update(weights="missing.pt"), "no file 'missing.pt'"),
     (lambda c: c.update(problm="x"), "unknown key 'problm'; did you mean 'problem'?"),
 ]
 
@@ -73,4 +73,4 @@ def test_unknown_problem_is_named_by_the_run_that_asks_for_it(project: Project) 
     project.edit("experiments/inference_2d.yaml", lambda c: c.update(problem="tomography"))
     done = project.snakemake("results/inference_2d/gpus-2/decomposition.csv")
     assert done.returncode != 0
-    assert "problem: no 'tomography' in trisect.worker.problems; there are deconvolution_2d" in done.stdout
+    assert "problem: no 'tomography' in trisect.worker.problems; there are deconvolution" in done.stdout

@@ -3,8 +3,11 @@ import re
 import yaml
 
 from trisect.config.loading import load
+from trisect.launch.forecast import forecast, with_times
 from trisect.launch.job import Job
+from trisect.launch.preflight import left_out
 from trisect.launch.request import request
+from trisect.report.text.note_words import all_in_words
 
 from .conftest import REPOSITORY, Project
 
@@ -32,14 +35,18 @@ def test_dry_run_on_a_cluster_shows_what_every_run_asks_for(project: Project) ->
     """One line a run, of the same making as the real submission; and the counts that nothing is asked for at."""
     done = project.snakemake("-n", "--profile", "profiles/slurm", "sweep")
     assert done.returncode == 0, done.stdout
-    settings = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
+    config = project.folder / "config"
+    settings = yaml.safe_load((config / "config.yaml").read_text())
     settings |= yaml.safe_load((REPOSITORY / "profiles/slurm/sweep.yaml").read_text())
-    sweep = load(settings, REPOSITORY / "config")
+    sweep = with_times(load(settings, config), config)
     shown = {line.partition(": ")[2] for line in done.stdout.splitlines() if re.match(r"Job \d", line)}
-    jobs = [Job.of(run) for run in sweep.runs()]
+    jobs = [Job.of(run, sweep.limit_minutes(run.name, run.gpus)) for run in sweep.runs()]
     assert len(jobs) == 26
     assert shown == {f"{job.name}: {request(job, sweep.machine)}" for job in jobs}
-    assert "training_3d does not fit on fewer than 4 at size published: left out at 1 and 2" in done.stdout
+    said = all_in_words(forecast(sweep) + left_out(sweep), "GPU")
+    assert set(said) <= set(done.stdout.splitlines())
+    assert "training_3d does not fit on fewer than 3 at size published: left out at 1 and 2" in said
+    assert re.fullmatch(r"the sweep: [\d.]+ hours of runs, [\d.]+ GPU hours \(modelled\)", said[-2])
 
 
 def test_a_machine_copied_from_the_template_is_asked_for_as_it_says(project: Project) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 from trisect.analysis import bootstrap
 from trisect.analysis.pop import ratio, times_of
 from trisect.errors import TrisectError
-from trisect.results.tables import RELATIVE, Values
+from trisect.results.tables import RELATIVE, TOTAL, Values
 
 
 def scaling(runs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]]) -> pd.DataFrame:
@@ -35,7 +35,11 @@ def scaling(runs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]]) -> pd.DataFra
     tables = []
     for gpus in sorted(runs):
         table, iterations = runs[gpus]
-        rows = [_relative(section, (gpus, iterations), (baseline, runs[baseline][1])) for section in table["section"]]
+        there = baseline, runs[baseline][1]
+        rows = [
+            _relative(name, (gpus, iterations), there, useful_share(runs[baseline][0], name))
+            for name in table["section"]
+        ]
         relative = pd.DataFrame(rows, index=table.index)
         tables.append(pd.concat([table.assign(baseline_gpus=baseline), relative], axis=1))
     return pd.concat(tables, ignore_index=True)
@@ -50,7 +54,21 @@ def largest_fair_counts(scaling: pd.DataFrame) -> dict[str, int]:
     return chosen
 
 
-def _relative(section: str, run: tuple[int, pd.DataFrame], baseline: tuple[int, pd.DataFrame]) -> dict[str, float]:
+def useful_share(table: pd.DataFrame, section: str) -> float:
+    """The share of a section's compute that one process without tiles would also do: 1 / tile_work.
+
+    Of TOTAL, over all its sections by their compute. NaN where the table (tables.RUN_DECOMPOSITION) has no tile_work.
+    """
+    if "tile_work" not in table:
+        return float("nan")
+    rows = table[table["section"] != TOTAL] if section == TOTAL else table[table["section"] == section]
+    computed = rows["compute_s"].sum()
+    return float((rows["compute_s"] / rows["tile_work"]).sum(skipna=False) / computed) if computed else float("nan")
+
+
+def _relative(
+    section: str, run: tuple[int, pd.DataFrame], baseline: tuple[int, pd.DataFrame], useful: float
+) -> dict[str, float]:
     gpus, base_gpus = run[0], baseline[0]
     here, there = (times_of(section, iterations, ["span_s", "compute_s"]) for _, iterations in (run, baseline))
 
@@ -59,7 +77,8 @@ def _relative(section: str, run: tuple[int, pd.DataFrame], baseline: tuple[int, 
         base_span, base_compute = (base_weights @ there).T
         comp_scaling = ratio(base_gpus * base_compute, gpus * compute)
         cost = ratio(gpus * span, base_gpus * base_span)
-        return np.array([ratio(base_span, span), cost, comp_scaling, ratio(compute, span) * comp_scaling])
+        efficiency = ratio(compute, span) * comp_scaling
+        return np.array([ratio(base_span, span), cost, comp_scaling, efficiency, efficiency * useful])
 
     if gpus != base_gpus:
         return bootstrap.estimates(RELATIVE, statistic, len(here), len(there))

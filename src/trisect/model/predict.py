@@ -35,6 +35,7 @@ class Problem:
     unrolled: int  # solver iterations in one iteration of a section
     image_bytes: int
     least_gpus: int
+    tile_work: float  # area of all tiles with their overlap over the image's
     sections: dict[str, Work]
 
 
@@ -110,6 +111,7 @@ def outline(name: str, experiment: Experiment, size: str, gpu_memory_gb: float |
         unrolled=experiment.unrolled_iterations,
         image_bytes=4 * int(np.prod(chosen.image)),
         least_gpus=least,
+        tile_work=chosen.tile_work,
         sections={section: Work() for section in experiment.sections},
     )
 

@@ -60,6 +60,8 @@ def of_run(table: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
         profiling_overhead=record.profiling.overhead,
         peak_memory_bytes={section: record.peak_bytes(section) for section in record.sections}
         | {TOTAL: record.peak_bytes(*record.sections)},
+        tile_work=math.nan if record.tile_work is None else record.tile_work,
+        tiling_psnr_db=record.quality.tiling_db if record.quality else math.nan,
     )
 
 
@@ -71,6 +73,8 @@ def annotated(
     oversubscribed: bool = False,
     profiling_overhead: float = math.nan,
     peak_memory_bytes: Mapping[str, float] = MappingProxyType({}),
+    tile_work: float = math.nan,
+    tiling_psnr_db: float = math.nan,
 ) -> pd.DataFrame:
     """A decomposition's table with `experiment` first and tables.RUN_COLUMNS last.
 
@@ -84,6 +88,8 @@ def annotated(
         oversubscribed: as in tables.RUN_COLUMNS.
         profiling_overhead: as there.
         peak_memory_bytes: as there, by section.
+        tile_work: as there; of sections that denoise.
+        tiling_psnr_db: as there.
     """
     of_section = {"gradient": bounds["operators"], "denoiser": bounds["tiles"]}
     return table.assign(
@@ -92,4 +98,6 @@ def annotated(
         load_balance_bound=[of_section.get(section, max(bounds.values())) for section in table["section"]],
         profiling_overhead=profiling_overhead,
         peak_memory_bytes=[float(peak_memory_bytes.get(section, math.nan)) for section in table["section"]],
+        tile_work=[1.0 if section == "gradient" else tile_work for section in table["section"]],
+        tiling_psnr_db=tiling_psnr_db,
     )[["experiment", *table.columns, *RUN_COLUMNS]]

@@ -1,8 +1,11 @@
 """The finished runs of a sweep, whether or not all are, as what the report is made of."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
 import pandas as pd
 
 from trisect.analysis.baseline import largest_fair_counts
@@ -14,12 +17,14 @@ from trisect.pipeline.files import fits_of
 from trisect.pipeline.rates import messages_of, rates_of
 from trisect.pipeline.scaling import scaling_of
 from trisect.report.figures.rank_figures import RANK_CELLS
+from trisect.report.figures.reconstruction import TITLES, Pictures
 from trisect.report.material import Material
+from trisect.report.sections.reconstruction import of_experiments
 from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import note, read_notes
 from trisect.results.record import PredictionRecord, RunRecord
-from trisect.results.tables import PREDICTION, RANKS, RATES, RUN_DECOMPOSITION, read_table
+from trisect.results.tables import PREDICTION, RANKS, RATES, RUN_DECOMPOSITION, RunKey, read_table
 
 
 def finished_runs(sweep: Sweep, layout: Layout) -> Material:
@@ -93,6 +98,31 @@ def predictions_of(layout: Layout, names: Iterable[str]) -> tuple[pd.DataFrame, 
     there = [name for name in names if layout.prediction(name).exists() and layout.prediction_record(name).exists()]
     records = {name: PredictionRecord.read(layout.prediction_record(name)) for name in there}
     return stacked([read_table(layout.prediction(name), PREDICTION) for name in there], PREDICTION), records
+
+
+def pictures_of(layout: Layout, records: Iterable[RunRecord]) -> dict[RunKey, Pictures]:
+    """Truth, one measurement and result of the runs whose reconstruction is shown, where there are pictures of it.
+
+    Raises:
+        TrisectError: a file holds something else.
+    """
+    shown = [(name, max(by_count)) for name, by_count in of_experiments(records).items()]
+    paths = {run: layout.run(*run).reconstruction for run in shown}
+    return {run: _read_pictures(path) for run, path in paths.items() if path.exists()}
+
+
+def _read_pictures(path: Path) -> Pictures:
+    try:
+        with np.load(path) as arrays:
+            pictures = {name: arrays[name] for name in TITLES}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TrisectError(f"{path}: not readable as pictures ({reason}); measure this count again") from None
+    for name, picture in pictures.items():
+        grey_or_colour = picture.ndim == 2 or picture.shape[2:] == (3,)
+        if picture.dtype != np.uint8 or not grey_or_colour or not picture.size:
+            raise TrisectError(f"{path}: {name} is no picture of bytes; measure this count again")
+    return pictures
 
 
 def stacked(tables: Sequence[pd.DataFrame], columns: Iterable[str]) -> pd.DataFrame:

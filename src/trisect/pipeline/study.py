@@ -83,7 +83,7 @@ def _simulate(model: Model, study: Study, layout: Layout) -> pd.DataFrame:
 def _annotated(one: Problem, gpus: int, table: pd.DataFrame) -> pd.DataFrame:
     """What a run's record would add."""
     bounds = {"tiles": load_balance_bound(one.tiles, gpus), "operators": load_balance_bound(one.operators, gpus)}
-    return annotated(table, one.name, bounds)
+    return annotated(table, one.name, bounds, tile_work=one.tile_work)
 
 
 def _write_pages(table: pd.DataFrame, layout: Layout, machine: Machine, notice: str) -> None:

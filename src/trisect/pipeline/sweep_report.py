@@ -9,7 +9,7 @@ from trisect.analysis.baseline import largest_fair_counts
 from trisect.config.plan import Sweep
 from trisect.host import write_whole
 from trisect.pipeline.compare import compare_folders
-from trisect.pipeline.finished_runs import finished_runs, predictions_of, ranks_of, stacked
+from trisect.pipeline.finished_runs import finished_runs, pictures_of, predictions_of, ranks_of, stacked
 from trisect.report import page
 from trisect.report.catalogue import CATALOGUE
 from trisect.report.figures.draw import draw
@@ -55,10 +55,15 @@ def write_report(sweep: Sweep, layout: Layout, drawings: Mapping[str, str] | Non
     against = sweep.settings.against
     comparison = compare_folders(Path(against), layout.root) if against else None
     drawn = drawings_of(material) if drawings is None else drawings
-    timelines = _timelines(layout, material.scaling)
-    write_whole(
-        layout.report, page.render(material, drawn, results=layout.root, comparison=comparison, timelines=timelines)
+    html = page.render(
+        material,
+        drawn,
+        results=layout.root,
+        comparison=comparison,
+        timelines=_timelines(layout, material.scaling),
+        pictures=pictures_of(layout, material.records),
     )
+    write_whole(layout.report, html)
     return material
 
 

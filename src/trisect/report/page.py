@@ -12,6 +12,7 @@ import pandas as pd
 from trisect.analysis import findings
 from trisect.analysis.differences import Comparison
 from trisect.report.catalogue import TIMELINE
+from trisect.report.figures.reconstruction import Pictures
 from trisect.report.figures.style import experiments_of, sections_of
 from trisect.report.material import Material
 from trisect.report.sections import cells, runs
@@ -19,10 +20,11 @@ from trisect.report.sections.comparison import comparison_view
 from trisect.report.sections.drawings import figures_view, timelines_view
 from trisect.report.sections.movement import movement_view
 from trisect.report.sections.predictions import predictions_view
+from trisect.report.sections.reconstruction import reconstruction_view
 from trisect.report.sections.verdicts import findings_view
 from trisect.report.text.note_words import FILTERS
 from trisect.results.layout import Layout
-from trisect.results.tables import ABOUT, PARTS
+from trisect.results.tables import ABOUT, PARTS, RunKey
 
 
 def render(
@@ -32,7 +34,8 @@ def render(
     results: Path = Path("results"),
     notice: str = "",
     comparison: Comparison | None = None,
-    timelines: Mapping[tuple[str, int], str] = MappingProxyType({}),
+    timelines: Mapping[RunKey, str] = MappingProxyType({}),
+    pictures: Mapping[RunKey, Pictures] = MappingProxyType({}),
 ) -> str:
     """The report as one HTML document that asks the network for nothing.
 
@@ -45,6 +48,7 @@ def render(
             runs, and no commands that measure or draw again.
         comparison: with an earlier sweep.
         timelines: experiment and count to SVG document, as timeline_drawing.draw gives it.
+        pictures: experiment and count to truth, one measurement and result, as figures.reconstruction draws them.
     """
     scaling, records, unit = material.scaling, material.records, material.unit
     ordered = sorted(records, key=lambda record: (record.experiment, record.gpus))
@@ -61,6 +65,7 @@ def render(
             sections=sections_of(scaling),
             findings=findings_view(material),
             figures=figures_view(material, drawings, results),
+            reconstruction=reconstruction_view(material, pictures),
             movement=movement_view(material),
             predictions=predictions_view(material),
             timelines=timelines_view(timelines, results),

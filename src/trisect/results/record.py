@@ -146,6 +146,7 @@ class RunRecord(Provenance):
     operators: int
     patch_requested: list[int]
     patch_effective: list[int]
+    tile_work: float | None = Field(default=None, description="area of all tiles with their overlap over the image's")
     load_balance_bound: dict[str, float] = Field(description="per kind of work: tiles, operators")
     iterations: dict[str, int] = Field(description="warmup, measured, unprofiled")
     measurements_sha256: str = Field(description="of truth and measurements; equal on all ranks, or the run failed")

@@ -83,6 +83,7 @@ def record(
         operators=run.experiment.operators,
         patch_requested=list(size.patches),
         patch_effective=list(effective_patch(solver.tiling, size)),
+        tile_work=size.tile_work,
         load_balance_bound=run.bounds(),
         iterations=run.iterations.model_dump(),
         measurements_sha256=measurements_sha256,

@@ -1,9 +1,10 @@
 """Relations to the smallest count."""
 
+import pandas as pd
 import pytest
 from known import job_of, trace_of
 
-from trisect.analysis.baseline import scaling
+from trisect.analysis.baseline import scaling, useful_share
 from trisect.analysis.decomposition import decompose
 from trisect.errors import TrisectError
 from trisect.results.tables import DECOMPOSITION, RELATIVE, RUN_COLUMNS, RUN_DECOMPOSITION, SCALING, with_bounds
@@ -54,7 +55,20 @@ def test_one_iteration_in_either_run_gives_no_bounds():
 def test_section_that_the_baseline_lacks_has_no_relation():
     found = scaling({1: run((10,), (10,), name="t"), 2: run((5, 7), (6, 8))}).set_index(["gpus", "section"])
     assert found.loc[(2, "s"), list(RELATIVE)].isna().all()
-    assert found.loc[(2, "total"), list(RELATIVE)].notna().all()
+    assert found.loc[(2, "total"), [name for name in RELATIVE if name != "untiled_efficiency"]].notna().all()
+
+
+def test_redundant_work_of_tiles_is_counted_as_lost():
+    """Of 12 ms of compute, 4 ms are without tiles and 8 ms over tiles of twice the image's area."""
+    base, two = run((4,), (4,), name="gradient"), run((2, 3), (2, 3), name="gradient")
+    tiled = run((8,), (8,), name="denoiser")
+    table = pd.concat([part[0][part[0]["section"] != "total"] for part in (base, tiled)]).assign(tile_work=[1.0, 2.0])
+    assert useful_share(table, "gradient") == 1
+    assert useful_share(table, "denoiser") == 0.5
+    assert useful_share(table, "total") == pytest.approx((4 + 8 / 2) / 12, rel=1e-3)
+    found = scaling({n: (part[0].assign(tile_work=2.0), part[1]) for n, part in ((1, base), (2, two))})
+    assert (found["untiled_efficiency"] / found["global_efficiency"]).tolist() == pytest.approx([0.5] * len(found))
+    assert scaling({1: base})["untiled_efficiency"].isna().all()
 
 
 def test_the_workflows_columns_pass_through():

@@ -19,7 +19,9 @@ from trisect.model.validate import beside
 from trisect.results.notes import note
 from trisect.results.tables import MODELLED_TIMES, PREDICTED_QUANTITIES, PREDICTION
 
-KNOWN = Problem("known", tiles=36, operators=8, unrolled=1, image_bytes=8_000_000, least_gpus=1, sections=WORK)
+KNOWN = Problem(
+    "known", tiles=36, operators=8, unrolled=1, image_bytes=8_000_000, least_gpus=1, tile_work=1, sections=WORK
+)
 UNKNOWN = without_work(KNOWN)
 
 

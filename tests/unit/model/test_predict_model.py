@@ -25,6 +25,7 @@ SMALL = Problem(
     unrolled=1,
     image_bytes=8_000_000_000,
     least_gpus=1,
+    tile_work=1,
     sections={"gradient": Work(operators_s=4, repeated_s=1), "denoiser": Work(tiles_s=80)},
 )
 

@@ -118,6 +118,8 @@ OTHER = {
     },
     "whole_pieces": {"kind": "tiles"},
     "runs_differ": {"what": "torch"},
+    "reconstructed": {"tiling": -0.0007},
+    "no_denoiser": {"experiments": ["inference_3d", "training_3d"]},
 }
 
 

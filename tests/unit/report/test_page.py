@@ -57,6 +57,7 @@ def test_the_answer_comes_first_then_findings_figures_tables_runs(parsed: Elemen
         "answer",
         "findings",
         "figures",
+        "reconstruction",
         "movement",
         "prediction",
         "tables",

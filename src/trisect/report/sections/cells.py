@@ -70,9 +70,9 @@ MAIN: NumberColumns = {
 
 _FORMS: dict[str, wording.Form] = {
     **dict.fromkeys(TIMES, wording.seconds),
-    **dict.fromkeys((*EFFICIENCIES, "comp_scaling", "global_efficiency"), wording.percent),
+    **dict.fromkeys((*EFFICIENCIES, "comp_scaling", "global_efficiency", "untiled_efficiency"), wording.percent),
     **dict.fromkeys(("load_balance_bound", "unattributed_share"), wording.percent),
-    **dict.fromkeys(("cost", "speedup", "profiling_overhead"), wording.times),
+    **dict.fromkeys(("cost", "speedup", "profiling_overhead", "tile_work"), wording.times),
     **dict.fromkeys(("payload_bytes", "peak_memory_bytes"), wording.size),
 }
 

@@ -40,10 +40,22 @@ def run_view(record: RunRecord, results: Path) -> dict[str, Any]:
         "hosts": _hosts_in_words(len(record.hosts)),
         "difference": max(record.correctness.relative_difference.values(), default=math.nan),
         "memory": record.peak_bytes(*record.sections),
+        "reserved": _most_reserved(record),
+        "free": min(
+            (rank.least_free_bytes for rank in record.ranks if rank.least_free_bytes is not None), default=None
+        ),
+        "switched_on": [name.replace("_", " ") for name, on in record.arithmetic.items() if on],
         "files": {path.name: quote(path.as_posix()) for path in files},
         "config": json.dumps(record.config, indent=2, sort_keys=True),
         "rerun": rerun_command(record.experiment, record.gpus, results),
     }
+
+
+def _most_reserved(record: RunRecord) -> dict[str, int]:
+    """By section, what the rank reserved that reserved most; empty on CPU."""
+    of_ranks = [rank.peak_reserved_bytes for rank in record.ranks]
+    recorded = [name for name in record.sections if any(name in peaks for peaks in of_ranks)]
+    return {name: max(peaks.get(name, 0) for peaks in of_ranks) for name in recorded}
 
 
 def differences(records: Iterable[RunRecord]) -> list[Note]:
