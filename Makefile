@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE_USER_FOLDER = $${XDG_CONFIG_HOME:-$$HOME/.config}/snakemake
 
 .DEFAULT_GOAL := help
-.PHONY: help install sweep report study test lint format schemas bench fuzz browser-test slurm-test slurm-up \
+.PHONY: help install sweep report study test lint format schemas weights bench fuzz browser-test slurm-test slurm-up \
         slurm-down slurm-full network-test install-profiles
 
 help: ## this list
@@ -39,6 +39,9 @@ format: $(VENV)/.lint ## repair what lint complains about, where a tool can
 
 schemas: $(VENV)/.run ## workflow/schemas/ from the models in src/trisect/config/
 	$(BIN)/python -m trisect.config.schemas
+
+weights: $(VENV)/.weights ## config/weights/ trained again: the laptop's denoiser, some ten minutes
+	$(BIN)/python examples/train_denoiser.py
 
 bench: $(VENV)/.run ## what the worker and the profiler cost, how fast traces are read, the model's times
 	$(BIN)/python benchmarks/worker.py
@@ -80,6 +83,6 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable '.[sweep]'
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.browser: $(VENV)/.%: $(VENV)/.run
+$(VENV)/.test $(VENV)/.lint $(VENV)/.browser $(VENV)/.weights: $(VENV)/.%: $(VENV)/.run
 	$(BIN)/pip install --quiet --editable '.[sweep,$*]'
 	touch $@

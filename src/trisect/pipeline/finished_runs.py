@@ -22,7 +22,7 @@ from trisect.report.material import Material
 from trisect.report.sections.reconstruction import of_experiments
 from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout, RunLayout
-from trisect.results.notes import note, read_notes
+from trisect.results.notes import Note, note, read_notes
 from trisect.results.record import PredictionRecord, RunRecord
 from trisect.results.tables import PREDICTION, RANKS, RATES, RUN_DECOMPOSITION, RunKey, read_table
 
@@ -45,6 +45,8 @@ def finished_runs(sweep: Sweep, layout: Layout) -> Material:
             else:
                 missing[experiment, gpus] = reason(files)
         tables += [scaling_of(done)] if done else []
+    for run, said in _other_arithmetic(records).items():
+        notes[run] = [said, *notes[run]]
     if not tables:
         raise TrisectError(f"{layout.root}: no run of the sweep is finished; see the logs of the runs")
     scaling = pd.concat(tables, ignore_index=True)
@@ -60,6 +62,21 @@ def finished_runs(sweep: Sweep, layout: Layout) -> Material:
         notes=notes,
         missing=missing,
     )
+
+
+def _other_arithmetic(records: Sequence[RunRecord]) -> dict[RunKey, Note]:
+    """By run whose precision or arithmetic is not that of its experiment's smallest count: that it does not compare."""
+    found = {}
+    for record in records:
+        base = min((one for one in records if one.experiment == record.experiment), key=lambda one: one.gpus)
+        mine, its = ({"precision": one.precision} | one.arithmetic for one in (record, base))
+        off = sorted(name for name in {*mine, *its} if mine.get(name) != its.get(name))
+        if off:
+            named = [f"{name} {str(mine.get(name, 'unknown')).lower()}" for name in off]
+            found[record.experiment, record.gpus] = note(
+                "other_arithmetic", gpus=record.gpus, base=base.gpus, off=named
+            )
+    return found
 
 
 def ranks_of(layout: Layout, scaling: pd.DataFrame) -> pd.DataFrame:

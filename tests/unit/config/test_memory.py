@@ -1,4 +1,4 @@
-"""Which counts a problem fits on, from the counted memory of a rank. tests/unit/worker holds the count to the solver."""
+"""Which counts a problem fits on, by the counted memory of a rank; tests/unit/worker holds the count to the solver."""
 
 import re
 from pathlib import Path

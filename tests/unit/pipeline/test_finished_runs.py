@@ -8,7 +8,9 @@ from trisect.config.loading import load
 from trisect.errors import TrisectError, shown
 from trisect.model.predict import Model, outline
 from trisect.pipeline.finished_runs import finished_runs
+from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout
+from trisect.results.record import RunRecord
 
 SWEEP = load({"experiments": ["inference_2d"], "gpus": [1, 2, 4, 8]}, CONFIG)
 
@@ -47,6 +49,13 @@ def test_a_run_that_version_0_1_decomposed_is_missing_with_the_command(layout):
     layout.run("inference_2d", 2).notes.unlink()  # it wrote none
     missing = finished_runs(SWEEP, layout).missing["inference_2d", 2]
     assert missing == f"another version of trisect decomposed it; decompose it again: {AGAIN}"
+
+
+def test_a_run_of_another_precision_is_not_compared_without_a_word(layout):
+    path = layout.run("inference_2d", 2).record
+    RunRecord.read(path).model_copy(update={"precision": "amp"}).write(path)
+    said = in_words(finished_runs(SWEEP, layout).notes["inference_2d", 2][0], "GPU")
+    assert said == "2 GPUs ran with precision amp, unlike the smallest count, 1: their times do not compare."
 
 
 def test_a_table_of_version_0_1_is_one_line_with_the_command(layout):

@@ -83,6 +83,15 @@ def test_every_variable_is_given(kind):
 
 
 SOME = {
+    **{
+        "base": 1,
+        "off": ["precision amp"],
+        "seconds": 840.0,
+        "limit_minutes": 17,
+        "memory_bytes": 3e10,
+        "memory_gb": 32.0,
+    },
+    **{"trace_bytes": 3e8, "gpu_hours": 43.1, "measured": 8},
     **{"gpus": 8, "counts": [4, 8], "count": 3, "section": "denoiser", "sections": ["gradient", "denoiser"]},
     **{"share": 0.27, "ranks": [0, 1], "rank": 1, "kinds": "bare_inf x1", "extra": [3], "kept": [4, 5]},
     **{"skipped": [{"iteration": 2, "lost": 3, "launched": 40}], "needed": 5, "ops": ["broadcast"], "residual_s": 2e-6},
