@@ -34,12 +34,13 @@ def plain(solver: Solver) -> None:
     """One iteration as a deepinv user writes it: no sections, no barrier."""
     if isinstance(solver, Inference):
         with torch.no_grad():
-            x = solver.image - solver.step * solver.fidelity.grad(solver.image, solver.measurements, solver.physics)
-            solver.image = solver.tiling(x, solver.sigma)
+            gradient = solver.fidelity.grad(solver.image, solver.scene.measurements, solver.physics)
+            x = solver.image - solver.step * gradient
+            solver.image = x.lerp(solver.tiling(x, solver.sigma), solver.denoised_share)
     elif isinstance(solver, Training):
         solver.model.zero_grad(set_to_none=True)
-        image = solver.model(solver.measurements, solver.physics)
-        torch.nn.functional.mse_loss(image, solver.truth).backward()
+        image = solver.model(solver.scene.measurements, solver.physics)
+        torch.nn.functional.mse_loss(image, solver.scene.truth).backward()
 
 
 LOOP = 5

@@ -59,9 +59,9 @@ EXPERIMENT = Experiment(
     operators=5,  # with 9 tiles: no count of hosts can share either out evenly
     sizes={
         "tiny": size(48, 48, 16, None),
-        "quarter": size(256, 256, 171),
-        "half": size(256, 512, 171),
-        "base": size(512, 512, 171),
+        "quarter": size(256, 256, 176),
+        "half": size(256, 512, 176),
+        "base": size(512, 512, 176),
     },
 )
 

@@ -14,7 +14,7 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 TINY_2D = {"image": [1, 48, 48], "patch": 16, "overlap": 8, "denoiser_channels": [2, 2, 4, 4], "denoiser_blocks": 1}
-TINY_3D = TINY_2D | {"image": [1, 32, 32, 32], "patch": [16, 16, 31], "overlap": [8, 8, 0]}
+TINY_3D = TINY_2D | {"image": [1, 32, 32, 32]}
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def test_collectives_of_a_section_are_paired_one_by_one(swept: Project) -> None:
     table = pd.read_csv(layout(swept).run("inference_2d", 2).collectives)
     one = table[table["iteration"] == table["iteration"].min()]
     assert list(one.loc[one["section"] == "gradient", "op"]) == ["broadcast", "broadcast", "all_reduce", "all_reduce"]
-    image_bytes = 32 * 32 * 4
+    image_bytes = 48 * 48 * 4
     assert list(one.loc[one["section"] == "denoiser", "bytes"]) == [image_bytes]
 
 
@@ -59,7 +59,7 @@ def test_every_run_records_what_it_ran_on(swept: Project, experiment: str, gpus:
     record = RunRecord.read(files.record)
     assert record.backend == "gloo"
     assert [rank.rank for rank in record.ranks] == list(range(gpus))
-    assert sum(rank.tiles for rank in record.ranks) == record.tiles == (8 if experiment.endswith("3d") else 4)
+    assert sum(rank.tiles for rank in record.ranks) == record.tiles == (8 if experiment.endswith("3d") else 9)
     assert sum(rank.operators for rank in record.ranks) == record.operators
     assert all(set(rank.peak_memory_bytes) == set(record.sections) for rank in record.ranks)
     assert all(peak > 100e6 for rank in record.ranks for peak in rank.peak_memory_bytes.values())

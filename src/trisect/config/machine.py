@@ -140,6 +140,11 @@ class Machine(Closed):
         """GPUs there are; infinity where the file names no limit."""
         return math.inf if self.nodes is None else self.nodes * self.gpus_per_node
 
+    @property
+    def most_minutes(self) -> float:
+        """How long a run may take; infinity where no scheduler ends it."""
+        return self.slurm.time_limit_minutes if self.launcher == "slurm" else math.inf
+
     def ranks_per_host(self, gpus: int) -> int:
         """Ranks that share a host; the local launcher puts every rank on this machine, whatever the node size."""
         return gpus if self.launcher == "local" else min(gpus, self.gpus_per_node)

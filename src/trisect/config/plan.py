@@ -175,7 +175,7 @@ class Sweep(Closed):
         asked, iteration_s = self.settings.iterations, self.iteration_s.get(experiment, {}).get(gpus)
         if iteration_s is None:
             return asked
-        most = self.machine.slurm.time_limit_minutes
+        most = self.machine.most_minutes
         chosen, size = self.experiments[experiment], self.settings.size
         fitted = fitted_iterations(asked, chosen, size, gpus, iteration_s=iteration_s, most_minutes=most)
         if limit_minutes(fitted, iteration_s) > most:

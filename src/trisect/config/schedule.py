@@ -50,7 +50,7 @@ def trace_bytes(experiment: Experiment, size: str, gpus: int, iterations: Iterat
 
 
 def fitted_iterations(
-    asked: Iterations, experiment: Experiment, size: str, gpus: int, *, iteration_s: float, most_minutes: int
+    asked: Iterations, experiment: Experiment, size: str, gpus: int, *, iteration_s: float, most_minutes: float
 ) -> Iterations:
     """As many iterations as were asked for; or fewer, whose time limit and trace are small enough, down to FEWEST."""
     chosen = asked

@@ -53,7 +53,7 @@ def _of_run(sweep: Sweep, run: Run) -> Note:
         experiment=run.name,
         gpus=run.gpus,
         seconds=_seconds(sweep, run),
-        limit_minutes=sweep.limit_minutes(run.name, run.gpus),
+        limit_minutes=sweep.limit_minutes(run.name, run.gpus) if sweep.machine.launcher == "slurm" else None,
         measured=run.iterations.measured,
         memory_bytes=None if memory_gb is None else required_bytes(run.experiment, size, run.gpus),
         memory_gb=memory_gb,

@@ -42,11 +42,19 @@ def acquire(run: Run, ctx: DistributedContext) -> Scene:
     generator = torch.Generator().manual_seed(run.seed + 1)
     mine, measurements = set(ctx.local_indices(operators)), []
     for k in range(operators):
-        noisy = made.noise(made.operator(k).A(truth), size.noise, generator)
-        noisy = ctx.broadcast(noisy.contiguous(), src=0)
+        clean = _measured(made, k, truth, run.experiment.problem)
+        noisy = ctx.broadcast(made.noise(clean, size.noise, generator).contiguous(), src=0)
         digest.update(_bytes(noisy))
         measurements.append(noisy if k in mine else noisy.new_empty(0))
     return Scene(made, truth, measurements, digest.hexdigest())
+
+
+def _measured(made: Acquisition, k: int, truth: torch.Tensor, problem: str) -> torch.Tensor:
+    try:
+        return made.operator(k).A(truth)
+    except (TypeError, ValueError, RuntimeError) as error:
+        shape, reason = list(truth.shape[1:]), " ".join(str(error).split())[:300]
+        raise TrisectError(f"problem: operator {k} of {problem} takes no image of {shape}: {reason}") from error
 
 
 def _bytes(values: torch.Tensor) -> bytes:

@@ -54,6 +54,15 @@ def test_every_run_and_the_sum_of_them_is_said():
     assert lines[-1].startswith(f"the sweep: {total_s / 3600:.1f} hours of runs")
 
 
+def test_on_this_machine_no_limit_is_asked_for_and_none_refuses():
+    sweep = load({**SETTINGS, **PUBLISHED}, CONFIG)
+    slurm = sweep.machine.slurm.model_copy(update={"time_limit_minutes": 5})
+    local = sweep.machine.model_copy(update={"launcher": "local", "slurm": slurm})
+    timed = with_times(sweep.model_copy(update={"machine": local}), CONFIG)
+    (line, *_) = all_in_words(forecast(timed), "GPU")
+    assert line.startswith("inference_2d at 1 GPU: 7 minutes for 8 measured iterations (modelled); 23.3 of 32 GiB")
+
+
 def test_memory_alone_is_said_where_there_is_no_model():
     machine = load({**SETTINGS, **PUBLISHED}, CONFIG).machine.model_copy(update={"links": None})
     sweep = with_times(load({**SETTINGS, **PUBLISHED}, CONFIG).model_copy(update={"machine": machine}), CONFIG)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from deepinv.physics import Blur
 from PIL import Image
 from problems_at import CPU, small
 
@@ -95,3 +96,12 @@ def test_a_problem_may_bring_its_own_truth_noise_and_step(own):
 def test_a_size_s_truth_comes_before_the_problem_s(own):
     scene = acquire(small(problem="brought", size={"truth": "photograph"}), alone(CPU))
     assert torch.equal(scene.truth, photograph("photograph", [1, 64, 64]))
+
+
+def test_an_operator_that_takes_no_such_image_is_one_line(monkeypatch):
+    def wrong(image, operators, device):
+        return Acquisition(lambda k: Blur(filter=torch.ones(1, 1, 3, 3, 3), padding="circular"))
+
+    monkeypatch.setitem(PROBLEMS, "wrong", wrong)
+    with pytest.raises(TrisectError, match=r"problem: operator 0 of wrong takes no image of \[1, 64, 64\]: "):
+        acquire(small(problem="wrong"), alone(CPU))
