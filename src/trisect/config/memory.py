@@ -15,6 +15,9 @@ _VALUE_BYTES = 4
 CONTEXT_BYTES = 1_500_000_000
 """Of each GPU's memory, for CUDA's context, NCCL's buffers and what torch's allocator cannot fill. Assumed."""
 
+_BLOCK = 16
+"""Channels by which a convolution copies its input: oneDNN's blocks. Fewer channels take as much."""
+
 MOST_GPUS = 1024
 """Up to which count a problem is tried to fit."""
 
@@ -108,6 +111,8 @@ class _Count:
         self.keeps = size.checkpoint == "never" or (size.checkpoint == "auto" and self.batches == 1)
         self.channels, self.blocks = channels, size.denoiser_blocks
         self.plane = _VALUE_BYTES * batch * math.prod(padded_window(size))
+        first = size.denoiser_channels[0]
+        self.copy = math.ceil(first / _BLOCK) * _BLOCK * self.plane  # of a convolution's input at the first scale
         self.maps = [width * self.plane / 2 ** (scale * axes) for scale, width in enumerate(size.denoiser_channels)]
 
     def inference(self) -> Iterable[Memory]:
@@ -128,7 +133,7 @@ class _Count:
             images + 2 * self.padded + (7 if before else 6) * self.image,
             operators + self.measured,
             tiles + 3 * self.tiles,
-            (self.unrolled * kept or self._saved_maps()) + 3 * self.maps[0] + 2 * self.plane,
+            (self.unrolled * kept or self._saved_maps()) + max(3 * self.maps[0], 2 * self.copy) + 2 * self.plane,
             weights=2 * self.weights,
         )
         step = self._gradient()
@@ -150,7 +155,7 @@ class _Count:
         And the outputs of all scales, which DRUNet keeps to the end.
         """
         first, second, third, fourth = self.maps
-        return (self.channels + 2) * self.plane + 5 * first + 3 * second + third + fourth
+        return (self.channels + 2) * self.plane + 4 * first + self.copy + 3 * second + third + fourth
 
     def _saved_maps(self) -> float:
         """What backward needs of one batch: two maps a residual block, and the input of every other layer."""
