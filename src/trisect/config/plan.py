@@ -7,8 +7,8 @@ from typing import Any
 
 from trisect.config.experiment import Experiment, Size
 from trisect.config.fields import Closed, Count, nearest
+from trisect.config.footprint import MOST_GPUS, least_gpus, rank_memory
 from trisect.config.machine import AUTO, Machine
-from trisect.config.memory import MOST_GPUS, least_gpus, rank_memory
 from trisect.config.schedule import fitted_iterations, iterations_run, limit_minutes
 from trisect.config.settings import COARSER, Iterations, Precision, Settings
 from trisect.errors import TrisectError

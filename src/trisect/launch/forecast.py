@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from trisect.config.footprint import required_bytes
 from trisect.config.loading import load_study
-from trisect.config.memory import required_bytes
 from trisect.config.plan import Run, Sweep
 from trisect.config.schedule import run_s, trace_bytes
 from trisect.model.predict import of_machine, predict, problem

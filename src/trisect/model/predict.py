@@ -13,8 +13,8 @@ import pandas as pd
 
 from trisect.analysis.pop import efficiencies, ratio
 from trisect.config.experiment import Experiment
+from trisect.config.footprint import least_gpus
 from trisect.config.machine import Links, Machine
-from trisect.config.memory import least_gpus
 from trisect.config.study_settings import StudyExperiment, Work
 from trisect.errors import TrisectError
 from trisect.model.allreduce_cost import AllReduceCost, AllReduceCosts, of_links

@@ -17,9 +17,9 @@ from trisect.pipeline.files import fits_of
 from trisect.pipeline.rates import messages_of, rates_of
 from trisect.pipeline.scaling import scaling_of
 from trisect.report.figures.rank_figures import RANK_CELLS
-from trisect.report.figures.reconstruction import TITLES, Pictures
+from trisect.report.figures.reconstruction import PICTURE_TITLES, Pictures
 from trisect.report.material import Material
-from trisect.report.sections.reconstruction import of_experiments
+from trisect.report.sections.quality import of_experiments
 from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout, RunLayout
 from trisect.results.notes import Note, note, read_notes
@@ -131,7 +131,7 @@ def pictures_of(layout: Layout, records: Iterable[RunRecord]) -> dict[RunKey, Pi
 def _read_pictures(path: Path) -> Pictures:
     try:
         with np.load(path) as arrays:
-            pictures = {name: arrays[name] for name in TITLES}
+            pictures = {name: arrays[name] for name in PICTURE_TITLES}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         reason = " ".join(str(error).split())[:200]
         raise TrisectError(f"{path}: not readable as pictures ({reason}); measure this count again") from None

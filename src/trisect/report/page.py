@@ -20,7 +20,7 @@ from trisect.report.sections.comparison import comparison_view
 from trisect.report.sections.drawings import figures_view, timelines_view
 from trisect.report.sections.movement import movement_view
 from trisect.report.sections.predictions import predictions_view
-from trisect.report.sections.reconstruction import reconstruction_view
+from trisect.report.sections.quality import reconstruction_view
 from trisect.report.sections.verdicts import findings_view
 from trisect.report.text.note_words import FILTERS
 from trisect.results.layout import Layout

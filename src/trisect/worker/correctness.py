@@ -39,7 +39,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reconstructed:
     """What some iterations from the start gave."""
 
     results: dict[str, torch.Tensor]
@@ -105,13 +105,13 @@ def alone(device: torch.device) -> DistributedContext:
     return ctx
 
 
-def _from_start(solver: Solver, iterations: int) -> Outcome:
+def _from_start(solver: Solver, iterations: int) -> Reconstructed:
     solver.restart()
     quality = [psnr_db(solver.image, solver.scene.truth)]
     for _ in range(iterations):
         solver.iterate(lambda _: nullcontext())
         quality.append(psnr_db(solver.image, solver.scene.truth))
-    return Outcome(solver.results(), quality)
+    return Reconstructed(solver.results(), quality)
 
 
 def relative_differences(found: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]) -> dict[str, float]:

@@ -14,10 +14,10 @@ from trisect.results.record import Profiling, RankRecord, RunRecord
 from trisect.worker import device, provenance
 from trisect.worker.correctness import Checked, against_single_process, require_agreement, require_same_inputs
 from trisect.worker.memory import PeakMemory
+from trisect.worker.pictures import write_pictures
 from trisect.worker.precision import arithmetic, set_precision
 from trisect.worker.process_group import gather, join, progress_of
 from trisect.worker.profiling import iterate, measure
-from trisect.worker.reconstruction import write_pictures
 from trisect.worker.solver import Solver, build
 from trisect.worker.tiling import effective_patch
 

@@ -5,8 +5,8 @@ import math
 import pytest
 from modelled import CONFIG
 
+from trisect.config.footprint import parameters
 from trisect.config.loading import load_experiments, load_study
-from trisect.config.memory import parameters
 from trisect.model.predict import problem
 
 EXPERIMENTS = load_experiments(CONFIG)

@@ -21,7 +21,7 @@ from trisect.pipeline.finished_runs import pictures_of
 from trisect.report import page
 from trisect.report.figures import reconstruction
 from trisect.report.material import Material
-from trisect.report.sections.reconstruction import quality_note, reconstruction_view
+from trisect.report.sections.quality import quality_note, reconstruction_view
 from trisect.report.text.note_words import in_words
 from trisect.results.layout import Layout
 from trisect.results.record import Quality, RunRecord
@@ -77,7 +77,7 @@ def test_pictures_are_embedded_pixel_by_pixel_with_their_names_and_sizes(picture
 
 def test_pixels_are_squares_unless_there_are_more_than_are_drawn() -> None:
     for pixels, squares in ((reconstruction.SMALL, 3), (reconstruction.SMALL + 1, 0)):
-        grey = dict.fromkeys(reconstruction.TITLES, np.zeros((pixels, pixels), np.uint8))
+        grey = dict.fromkeys(reconstruction.PICTURE_TITLES, np.zeros((pixels, pixels), np.uint8))
         assert reconstruction.draw(quality([5.0, 20.0]), grey, "e", 2).count("pixelated") == squares
 
 
@@ -227,7 +227,8 @@ def test_pictures_are_read_of_the_shown_runs_where_there_are_any(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no archive", {"truth": np.zeros((2, 2), np.uint8)}, dict.fromkeys(reconstruction.TITLES, 1.5)]
+    "content",
+    [b"", b"no archive", {"truth": np.zeros((2, 2), np.uint8)}, dict.fromkeys(reconstruction.PICTURE_TITLES, 1.5)],
 )
 def test_a_damaged_file_of_pictures_is_one_line(tmp_path: Path, content: object) -> None:
     path = Layout(tmp_path).run("e", 1).reconstruction

@@ -9,7 +9,7 @@ from deepinv.models import DRUNet
 from problems_at import CPU, small
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from trisect.config.memory import parameters, rank_memory
+from trisect.config.footprint import parameters, rank_memory
 from trisect.worker.correctness import alone
 from trisect.worker.solver import build
 

@@ -15,7 +15,7 @@ import yaml
 from deepinv.physics import LinearPhysics
 
 from trisect.config.experiment import Experiment, Size
-from trisect.config.memory import operators_of
+from trisect.config.footprint import operators_of
 from trisect.config.plan import Run
 from trisect.config.settings import Iterations
 from trisect.worker import problems

@@ -18,7 +18,7 @@ from trisect.results.record import Quality
 Pictures = Mapping[str, np.ndarray]
 """Bytes by name, of shape (rows, columns), or (rows, columns, 3) in colour."""
 
-TITLES = {"truth": "truth", "measurement": "one measurement", "result": "result"}
+PICTURE_TITLES = {"truth": "truth", "measurement": "one measurement", "result": "result"}
 """Of the pictures, in the order in which they are drawn."""
 
 PICTURE_IN, PSNR_IN = 2.8, 2.2
@@ -37,8 +37,8 @@ MOST_MARKS = 40
 # Drawn in this order, broad to narrow, and with marks of three sizes: where they lie on each other, all are seen.
 ONE_PROCESS = style.Look("#cfc3e6", "s", "-", 7.0)
 TOGETHER = style.Look("#4b2e83", "o", "-", 2.2)
-UNTILED = style.Look("#ff8c2b", "x", (0, (1.5, 2.5)), 1.6)
-_MARK_IN_PT = {ONE_PROCESS: 12.0, TOGETHER: 7.0, UNTILED: 4.5}
+UNTILED_LINE = style.Look("#ff8c2b", "x", (0, (1.5, 2.5)), 1.6)
+_MARK_IN_PT = {ONE_PROCESS: 12.0, TOGETHER: 7.0, UNTILED_LINE: 4.5}
 
 _IMAGE = re.compile(r"<image\b[^>]*>")
 _SIDES = re.compile(r' (?:width|height)="(\d+)')
@@ -71,7 +71,7 @@ def draw(quality: Quality, pictures: Pictures, experiment: str, gpus: int, unit:
 @style.theme()
 def figure(quality: Quality, pictures: Pictures, experiment: str, gpus: int, unit: str = "GPU") -> Figure:
     """The same as a figure: a row of pictures if there are any, and below it PSNR if it is a trajectory."""
-    named = {name: pictures[name] for name in TITLES if name in pictures}
+    named = {name: pictures[name] for name in PICTURE_TITLES if name in pictures}
     heights = {"pictures": _height_in(named), "psnr": PSNR_IN if has_trajectory(quality) else 0.0}
     rows = [name for name, height in heights.items() if height]
     words_in = sum(WORDS_IN[name] for name in rows)
@@ -79,7 +79,7 @@ def figure(quality: Quality, pictures: Pictures, experiment: str, gpus: int, uni
     made = Figure(figsize=(style.WIDTH_IN, sum(heights.values()) + words_in), layout=layout)
     grid = made.add_gridspec(len(rows), max(1, len(named)), height_ratios=[heights[name] for name in rows])
     for place, (name, picture) in enumerate(named.items()):
-        _picture(made.add_subplot(grid[0, place]), TITLES[name], picture)
+        _picture(made.add_subplot(grid[0, place]), PICTURE_TITLES[name], picture)
     if "psnr" in rows:
         _psnr(made.add_subplot(grid[-1, :]), _series(quality, gpus, unit), experiment)
         handles, names = made.axes[-1].get_legend_handles_labels()
@@ -111,7 +111,7 @@ def _series(quality: Quality, gpus: int, unit: str) -> dict[str, tuple[style.Loo
         f"{wording.counted(gpus, unit)} together": (TOGETHER, quality.psnr_db),
     }
     if quality.untiled_psnr_db:
-        series["one process, untiled"] = (UNTILED, quality.untiled_psnr_db)
+        series["one process, untiled"] = (UNTILED_LINE, quality.untiled_psnr_db)
     return series
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from trisect.config.footprint import CONTEXT_BYTES, least_gpus, padded_window, rank_memory, required_bytes
 from trisect.config.loading import load_experiments
-from trisect.config.memory import CONTEXT_BYTES, least_gpus, padded_window, rank_memory, required_bytes
 
 CONFIG = Path(__file__).parents[3] / "config"
 EXPERIMENTS = load_experiments(CONFIG)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-LARGEST = 512
+MOST_PIXELS = 512
 """Pixels along an axis of a picture: of larger ones the middle is kept."""
 
 
@@ -39,5 +39,5 @@ def _picture(image: torch.Tensor) -> np.ndarray:
 
 
 def _middle(pixels: int) -> slice:
-    start = max(0, (pixels - LARGEST) // 2)
-    return slice(start, min(pixels, start + LARGEST))
+    start = max(0, (pixels - MOST_PIXELS) // 2)
+    return slice(start, min(pixels, start + MOST_PIXELS))
