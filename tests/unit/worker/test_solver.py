@@ -136,7 +136,7 @@ def test_near_identity_changes_little_and_reaches_every_weight(
     x = torch.rand(1, channels, *(32,) * axes)
     changed = network(x, 0.05) - x
     passed = min(channels, widths[0])
-    assert 1e-4 < float(changed[:, :passed].norm() / x.norm()) < 0.05
+    assert 1e-4 < (changed[:, :passed].norm() / x.norm()).item() < 0.05
     changed.square().mean().backward()
     assert all(parameter.grad.norm() > 0 for parameter in network.parameters())
 
