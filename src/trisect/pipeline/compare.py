@@ -92,7 +92,7 @@ def _facts(record: RunRecord) -> dict[str, str]:
     devices = ", ".join(sorted({rank.model for rank in record.ranks}))
     threads = ", ".join(sorted({str(rank.threads) for rank in record.ranks}))
     said = {"devices": devices, "threads": threads, "oversubscribed": str(record.oversubscribed)}
-    said |= {"git revision": record.git_revision, "precision": record.precision} | record.versions | record.environment
+    said |= {"git revision": record.git_revision} | record.versions | record.environment
     said |= {f"arithmetic.{name}": str(on) for name, on in record.arithmetic.items()}
     return said | dict(_flat("config", {key: value for key, value in record.config.items() if key != "gpus"}))
 
