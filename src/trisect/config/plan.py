@@ -167,18 +167,16 @@ class Sweep(Closed):
         return least
 
     def iterations(self, experiment: str, gpus: int) -> Iterations:
-        """Of one run: those of the settings, or fewer where the model says that they would take or write too much.
+        """Of one run: those of the settings, or fewer whose trace is not too large, and which the model gives time to.
 
         Raises:
             TrisectError: even the fewest take longer than the machine's time limit.
         """
         asked, iteration_s = self.settings.iterations, self.iteration_s.get(experiment, {}).get(gpus)
-        if iteration_s is None:
-            return asked
         most = self.machine.most_minutes
         chosen, size = self.experiments[experiment], self.settings.size
         fitted = fitted_iterations(asked, chosen, size, gpus, iteration_s=iteration_s, most_minutes=most)
-        if limit_minutes(fitted, iteration_s) > most:
+        if iteration_s is not None and limit_minutes(fitted, iteration_s) > most:
             raise TrisectError(
                 f"slurm.time_limit_minutes: {most} is too short for {experiment} at {gpus}: by the model an iteration"
                 f" takes {iteration_s:.0f} s, and {iterations_run(fitted)} of them need"

@@ -50,14 +50,20 @@ def trace_bytes(experiment: Experiment, size: str, gpus: int, iterations: Iterat
 
 
 def fitted_iterations(
-    asked: Iterations, experiment: Experiment, size: str, gpus: int, *, iteration_s: float, most_minutes: float
+    asked: Iterations, experiment: Experiment, size: str, gpus: int, *, iteration_s: float | None, most_minutes: float
 ) -> Iterations:
-    """As many iterations as were asked for; or fewer, whose time limit and trace are small enough, down to FEWEST."""
+    """As many iterations as were asked for; or fewer, whose trace and time limit are small enough, down to FEWEST.
+
+    Args:
+        iteration_s: None where nothing is known, and only the trace counts.
+    """
+
+    def fits(iterations: Iterations) -> bool:
+        in_time = iteration_s is None or limit_minutes(iterations, iteration_s) <= most_minutes
+        return in_time and trace_bytes(experiment, size, gpus, iterations) <= MOST_TRACE_BYTES
+
     chosen = asked
-    while chosen.measured > FEWEST.measured and (
-        limit_minutes(chosen, iteration_s) > most_minutes
-        or trace_bytes(experiment, size, gpus, chosen) > MOST_TRACE_BYTES
-    ):
+    while chosen.measured > FEWEST.measured and not fits(chosen):
         measured = chosen.measured - 1
         unprofiled = min(asked.unprofiled, max(FEWEST.unprofiled, measured // 2))
         chosen = Iterations(warmup=min(asked.warmup, FEWEST.warmup), measured=measured, unprofiled=unprofiled)

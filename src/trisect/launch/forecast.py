@@ -37,7 +37,10 @@ def with_times(sweep: Sweep, folder: Path) -> Sweep:
 def forecast(sweep: Sweep) -> list[Note]:
     """What each run will hold and take, and all together: memory where the machine says what a GPU has, time where the
     model knows it."""
-    runs = [run for run in sweep.runs() if sweep.machine.gpu_memory_gb or _seconds(sweep, run)]
+    asked = sweep.settings.iterations
+    runs = [
+        one for one in sweep.runs() if sweep.machine.gpu_memory_gb or _seconds(sweep, one) or one.iterations != asked
+    ]
     found = [_of_run(sweep, run) for run in runs]
     timed = [(run.gpus, seconds) for run in runs if (seconds := _seconds(sweep, run))]
     if timed:

@@ -188,7 +188,7 @@ def test_a_run_is_not_repeated_for_what_it_does_not_depend_on(tmp_path: Path) ->
         ),
         (
             {"machine": "v100", "size": "published", "gpus": [1, 2, 4, 8, 16, 32, 64]},
-            "f0892049c240ecb1762d2f2689728266ef5fbbacff889897a14d1822f292bb5d",
+            "0c01aff442b8fe2cbe360ec47fcb136d0cefad5d11f66a45bce4cb25b8ffe4ac",
             "ee2401e2259a524b98379fec8219428fa809c642bd661c615dc4ab0fc61b075d",
         ),
     ],

@@ -40,7 +40,7 @@ def test_every_run_and_the_sum_of_them_is_said():
     lines = all_in_words(forecast(sweep), "GPU")
     assert len(lines) == len(sweep.runs()) + 1
     first = next(line for line in lines if line.startswith("inference_3d at 1 GPU:"))
-    assert "51 minutes for 8 measured iterations, limit 59 minutes (modelled); 13.6 of 32 GiB a rank (counted)" in first
+    assert "8 measured iterations in 51 minutes, limit 59 minutes (modelled); 13.6 of 32 GiB a rank (counted)" in first
     total_s = sum(
         120 + (5 + r.iterations.measured + r.iterations.unprofiled) * sweep.iteration_s[r.name][r.gpus]
         for r in sweep.runs()
@@ -60,14 +60,15 @@ def test_on_this_machine_no_limit_is_asked_for_and_none_refuses():
     local = sweep.machine.model_copy(update={"launcher": "local", "slurm": slurm})
     timed = with_times(sweep.model_copy(update={"machine": local}), CONFIG)
     (line, *_) = all_in_words(forecast(timed), "GPU")
-    assert line.startswith("inference_2d at 1 GPU: 7 minutes for 8 measured iterations (modelled); 23.3 of 32 GiB")
+    assert line.startswith("inference_2d at 1 GPU: 8 measured iterations in 7 minutes (modelled); 23.3 of 32 GiB")
 
 
 def test_memory_alone_is_said_where_there_is_no_model():
     machine = load({**SETTINGS, **PUBLISHED}, CONFIG).machine.model_copy(update={"links": None})
     sweep = with_times(load({**SETTINGS, **PUBLISHED}, CONFIG).model_copy(update={"machine": machine}), CONFIG)
     (line, *_) = all_in_words(forecast(sweep), "GPU")
-    assert line == "inference_2d at 1 GPU: 23.3 of 32 GiB a rank (counted); about 295 MB of trace a rank"
+    said = "8 measured iterations; 23.3 of 32 GiB a rank (counted); about 295 MB of trace a rank"
+    assert line == f"inference_2d at 1 GPU: {said}"
 
 
 def test_the_job_asks_for_the_time_that_it_needs():
