@@ -76,7 +76,7 @@ def test_counted_is_what_is_allocated(name, tmp_path):
     case = CASES[name]
     run = small(**case | {"size": WIDE | case["size"]})
     counted = rank_memory(run.experiment, "small", 1).total_bytes
-    assert counted / peak_bytes(run, tmp_path) == pytest.approx(1, abs=0.13)
+    assert counted / peak_bytes(run, tmp_path) == pytest.approx(1, abs=0.1 if run.experiment.training else 0.03)
 
 
 @pytest.mark.parametrize(("channels", "widths", "blocks"), [(1, (2, 4, 8, 16), 1), (3, (32, 48, 64, 64), 4)])
