@@ -6,6 +6,7 @@ identity, which is what it must be at the lowest levels.
 """
 
 import argparse
+import io
 import math
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from deepinv.models import DRUNet
 from PIL import Image
 
+from trisect.host import write_whole
 from trisect.worker.drunet import near_identity
 
 PHOTOGRAPHS = (
@@ -97,9 +99,9 @@ def main() -> None:
     near_identity(network)
     train(network, asked.steps, asked.seed)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = asked.out.with_name("." + asked.out.name)
-    torch.save({name: value.half() for name, value in network.state_dict().items()}, unfinished)
-    unfinished.replace(asked.out)
+    weights = io.BytesIO()
+    torch.save({name: value.half() for name, value in network.state_dict().items()}, weights)
+    write_whole(asked.out, weights.getvalue())
 
 
 if __name__ == "__main__":

@@ -75,6 +75,14 @@ class Size(Closed):
         """Tiles that cover the image: along each axis patches, the last one moved back to fit."""
         return math.prod(math.ceil(n / patch) for n, patch in zip(self.pixels, self.patches, strict=True))
 
+    def most_tiles(self, gpus: int) -> int:
+        """Tiles of the rank that holds most of them."""
+        return math.ceil(self.tiles / gpus)
+
+    def batches(self, tiles: int) -> int:
+        """In how many batches a rank denoises so many tiles."""
+        return math.ceil(tiles / (self.batch or tiles))
+
     @property
     def tile_work(self) -> float:
         """Redundant work: the area of all tiles with their overlap over that of the image; 1 where it is one tile."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from trisect.config.experiment import Experiment, Size
+from trisect.errors import TrisectError
+from trisect.wording import gib
 
 _VALUE_BYTES = 4
 
@@ -70,6 +72,23 @@ def least_gpus(experiment: Experiment, size: str, gpu_memory_gb: float | None) -
     return next(fits, None)
 
 
+def require_fit(name: str, experiment: Experiment, size: str, gpu_memory_gb: float | None) -> int:
+    """The same, of an experiment that must fit.
+
+    Raises:
+        TrisectError: more GPUs do not help.
+    """
+    least = least_gpus(experiment, size, gpu_memory_gb)
+    if least is None:
+        held = rank_memory(experiment, size, MOST_GPUS)
+        raise TrisectError(
+            f"config/experiments/{name}.yaml: sizes.{size}: a rank needs {gib(held.total_bytes)} GiB at any count,"
+            f" {gib(held.activations)} of them for a batch of tiles; the machine's GPUs have {gpu_memory_gb:g}: lower"
+            " batch or patch"
+        )
+    return least
+
+
 def required_bytes(experiment: Experiment, size: str, gpus: int) -> int:
     """Of a GPU's memory: what a rank holds, and CONTEXT_BYTES."""
     return rank_memory(experiment, size, gpus).total_bytes + CONTEXT_BYTES
@@ -103,9 +122,8 @@ class _Count:
         self.held_operators = math.ceil(experiment.operators / gpus)
         self.measured = self.held_operators * self.operators.measurement * self.image
         self.weights = _VALUE_BYTES * parameters(size)
-        held = math.ceil(size.tiles / gpus)
-        batch = min(size.batch or held, held)
-        self.batches = math.ceil(held / batch)
+        held = size.most_tiles(gpus)
+        batch, self.batches = min(size.batch or held, held), size.batches(held)
         tile = _VALUE_BYTES * channels * math.prod(size.window)
         self.tiles, self.batch = held * tile, batch * tile
         self.keeps = size.checkpoint == "never" or (size.checkpoint == "auto" and self.batches == 1)

@@ -7,12 +7,11 @@ from typing import Any
 
 from trisect.config.experiment import Experiment, Size
 from trisect.config.fields import Closed, Count, nearest
-from trisect.config.footprint import MOST_GPUS, least_gpus, rank_memory
+from trisect.config.footprint import require_fit
 from trisect.config.machine import AUTO, Machine
 from trisect.config.schedule import fitted_iterations, iterations_run, limit_minutes
 from trisect.config.settings import COARSER, Iterations, Precision, Settings
 from trisect.errors import TrisectError
-from trisect.wording import gib
 
 NCCL_ALGO = {"ring": "Ring", "tree": "ring;allreduce:tree,tree"}
 """How NCCL is told. Its tree does all_reduces alone, and versions that know a list for each collective end a job whose
@@ -86,7 +85,7 @@ class Run(Ranks):
         """Whether backward computes batches again, by rank that holds tiles."""
         size = self.problem_size
         held = {rank: len(range(rank, size.tiles, self.gpus)) for rank in range(min(self.gpus, size.tiles))}
-        several = {rank: size.batch is not None and tiles > size.batch for rank, tiles in held.items()}
+        several = {rank: size.batches(tiles) > 1 for rank, tiles in held.items()}
         return several if size.checkpoint == "auto" else dict.fromkeys(held, size.checkpoint == "always")
 
     def bounds(self) -> dict[str, float]:
@@ -155,16 +154,12 @@ class Sweep(Closed):
         Raises:
             TrisectError: no number of them does.
         """
-        size, memory = self.settings.size, self.machine.gpu_memory_gb
-        least = least_gpus(self.experiments[experiment], size, memory)
-        if least is None:
-            held = rank_memory(self.experiments[experiment], size, MOST_GPUS)
-            raise TrisectError(
-                f"config/experiments/{experiment}.yaml: sizes.{size}: a rank needs {gib(held.total_bytes)} GiB at any"
-                f" count, {gib(held.activations)} of them for a batch of tiles; the machine's GPUs have {memory:g}:"
-                " lower batch or patch"
-            )
-        return least
+        chosen, memory_gb = self.experiments[experiment], self.machine.gpu_memory_gb
+        return require_fit(experiment, chosen, self.settings.size, memory_gb)
+
+    def modelled_s(self, experiment: str, gpus: int) -> float | None:
+        """Modelled seconds of an iteration; None where the model knows none."""
+        return self.iteration_s.get(experiment, {}).get(gpus)
 
     def iterations(self, experiment: str, gpus: int) -> Iterations:
         """Of one run: those of the settings, or fewer whose trace is not too large, and which the model gives time to.
@@ -172,7 +167,7 @@ class Sweep(Closed):
         Raises:
             TrisectError: even the fewest take longer than the machine's time limit.
         """
-        asked, iteration_s = self.settings.iterations, self.iteration_s.get(experiment, {}).get(gpus)
+        asked, iteration_s = self.settings.iterations, self.modelled_s(experiment, gpus)
         most = self.machine.most_minutes
         chosen, size = self.experiments[experiment], self.settings.size
         fitted = fitted_iterations(asked, chosen, size, gpus, iteration_s=iteration_s, most_minutes=most)
@@ -186,7 +181,7 @@ class Sweep(Closed):
 
     def limit_minutes(self, experiment: str, gpus: int) -> int:
         """The time limit that a run asks for."""
-        iteration_s = self.iteration_s.get(experiment, {}).get(gpus)
+        iteration_s = self.modelled_s(experiment, gpus)
         if iteration_s is None:
             return self.machine.slurm.time_limit_minutes
         return limit_minutes(self.iterations(experiment, gpus), iteration_s)

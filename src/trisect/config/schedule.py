@@ -43,8 +43,7 @@ def limit_minutes(iterations: Iterations, iteration_s: float) -> int:
 def trace_bytes(experiment: Experiment, size: str, gpus: int, iterations: Iterations) -> int:
     """Of rank 0's trace before compression, which grows with the batches of tiles that it denoises."""
     chosen = experiment.sizes[size]
-    held = math.ceil(chosen.tiles / gpus)
-    batches = math.ceil(held / (chosen.batch or held)) * experiment.unrolled_iterations
+    batches = chosen.batches(chosen.most_tiles(gpus)) * experiment.unrolled_iterations
     layers = 8 + 14 * chosen.denoiser_blocks
     return iterations.measured * batches * layers * _EVENT_BYTES[experiment.mode]
 

@@ -65,5 +65,5 @@ def _of_run(sweep: Sweep, run: Run) -> Note:
 
 
 def _seconds(sweep: Sweep, run: Run) -> float | None:
-    iteration_s = sweep.iteration_s.get(run.name, {}).get(run.gpus)
+    iteration_s = sweep.modelled_s(run.name, run.gpus)
     return None if iteration_s is None else run_s(run.iterations, iteration_s)

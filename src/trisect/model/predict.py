@@ -13,7 +13,7 @@ import pandas as pd
 
 from trisect.analysis.pop import efficiencies, ratio
 from trisect.config.experiment import Experiment
-from trisect.config.footprint import least_gpus
+from trisect.config.footprint import require_fit
 from trisect.config.machine import Links, Machine
 from trisect.config.study_settings import StudyExperiment, Work
 from trisect.errors import TrisectError
@@ -101,16 +101,13 @@ def outline(name: str, experiment: Experiment, size: str, gpu_memory_gb: float |
         TrisectError: no number of GPUs of so much memory holds it.
     """
     chosen = experiment.sizes[size]
-    least = least_gpus(experiment, size, gpu_memory_gb)
-    if least is None:
-        raise TrisectError(f"{name} at size {size} fits on no number of GPUs of {gpu_memory_gb:g} GiB; lower batch")
     return Problem(
         name=name,
         tiles=chosen.tiles,
         operators=experiment.operators,
         unrolled=experiment.unrolled_iterations,
         image_bytes=4 * int(np.prod(chosen.image)),
-        least_gpus=least,
+        least_gpus=require_fit(name, experiment, size, gpu_memory_gb),
         tile_work=chosen.tile_work,
         sections={section: Work() for section in experiment.sections},
     )

@@ -14,6 +14,7 @@ from trisect.errors import TrisectError
 from trisect.results.record import Correctness, Quality
 from trisect.worker.drunet import weights_sha256
 from trisect.worker.process_group import gather
+from trisect.worker.scene import Scene
 from trisect.worker.solver import Solver, build
 
 CHECKED_ITERATIONS = {"inference": 2, "training": 1}
@@ -63,10 +64,11 @@ def against_single_process(run: Run, ctx: DistributedContext, solver: Solver) ->
     differences: dict[str, float] = {}
     quality, pictures = None, {}
     if ctx.rank == 0:
-        single = _from_start(build(at_size, alone(ctx.device)), iterations)
+        process = build(at_size, alone(ctx.device))
+        single = _from_start(process, iterations)
         differences = relative_differences(found.results, single.results)
         if shown:
-            untiled = _untiled(at_size, ctx.device, iterations)
+            untiled = _untiled(at_size, process.scene, ctx.device, iterations)
             quality = Quality(size=size, psnr_db=found.psnr_db, single_psnr_db=single.psnr_db, untiled_psnr_db=untiled)
             measured = distributed.scene.measurements[0]
             pictures = {"truth": distributed.scene.truth, "measurement": measured, "result": distributed.image}
@@ -86,7 +88,7 @@ def _iterations(run: Run, shown: bool) -> int:
     return SHOWN_ITERATIONS if shown and not run.experiment.training else CHECKED_ITERATIONS[run.experiment.mode]
 
 
-def _untiled(run: Run, device: torch.device, iterations: int) -> list[float] | None:
+def _untiled(run: Run, scene: Scene, device: torch.device, iterations: int) -> list[float] | None:
     """PSNR of the whole image denoised at once, in one process; None where DRUNet takes no image of this shape."""
     size = run.problem_size.model_dump() | {"patch": UNTILED, "overlap": 0}
     try:
@@ -95,7 +97,7 @@ def _untiled(run: Run, device: torch.device, iterations: int) -> list[float] | N
         return None
     sizes = run.experiment.sizes | {run.size: whole}
     untiled = run.model_copy(update={"experiment": run.experiment.model_copy(update={"sizes": sizes})})
-    return _from_start(build(untiled, alone(device)), iterations).psnr_db
+    return _from_start(build(untiled, alone(device), scene), iterations).psnr_db
 
 
 def alone(device: torch.device) -> DistributedContext:

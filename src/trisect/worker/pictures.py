@@ -1,11 +1,14 @@
 """Truth, one measurement and result of a reconstruction, as pictures for the report."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+
+from trisect.host import write_whole
 
 MOST_PIXELS = 512
 """Pixels along an axis of a picture: of larger ones the middle is kept."""
@@ -20,10 +23,10 @@ def write_pictures(pictures: Mapping[str, torch.Tensor], path: Path) -> None:
     path.unlink(missing_ok=True)
     if not pictures:
         return
-    unfinished = path.with_name("." + path.name)
+    archive = io.BytesIO()
     shown: dict[str, Any] = {name: _picture(image) for name, image in pictures.items()}
-    np.savez_compressed(unfinished, **shown)
-    unfinished.replace(path)
+    np.savez_compressed(archive, **shown)
+    write_whole(path, archive.getvalue())
 
 
 def _picture(image: torch.Tensor) -> np.ndarray:

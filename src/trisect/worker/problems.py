@@ -4,8 +4,9 @@ A new problem is one function here with `@problem`, and one YAML file in config/
 """
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -75,12 +76,22 @@ def acquisition(experiment: Experiment, image: Sequence[int], device: torch.devi
     for name in parameters:
         if name not in known:
             raise TrisectError(f"parameters: {experiment.problem} takes no {name!r}{nearest(name, known)}")
-    try:
+    with _one_line(experiment.problem):
         made = function(tuple(image), experiment.operators, device, **parameters)
-        made.operator(0)  # so that a wrong parameter is found here
-        return made
+
+    def operator(k: int) -> LinearPhysics:
+        with _one_line(experiment.problem):
+            return made.operator(k)
+
+    return replace(made, operator=operator)
+
+
+@contextmanager
+def _one_line(problem: str) -> Iterator[None]:
+    try:
+        yield
     except (TypeError, ValueError) as error:
-        raise TrisectError(f"problem: {experiment.problem} does not take its parameters or image: {error}") from error
+        raise TrisectError(f"problem: {problem} does not take its parameters or image: {error}") from error
 
 
 @problem

@@ -50,8 +50,9 @@ def acquire(run: Run, ctx: DistributedContext) -> Scene:
 
 
 def _measured(made: Acquisition, k: int, truth: torch.Tensor, problem: str) -> torch.Tensor:
+    operator = made.operator(k)
     try:
-        return made.operator(k).A(truth)
+        return operator.A(truth)
     except (TypeError, ValueError, RuntimeError) as error:
         shape, reason = list(truth.shape[1:]), " ".join(str(error).split())[:300]
         raise TrisectError(f"problem: operator {k} of {problem} takes no image of {shape}: {reason}") from error

@@ -136,7 +136,10 @@ class Training(Solver):
         return {"image": self.image, "loss": self.loss.detach()} | gradients
 
 
-def build(run: Run, ctx: DistributedContext) -> Solver:
-    """The solver of a run, its tiling laid out, at its start. Collective: every rank of `ctx` calls it."""
+def build(run: Run, ctx: DistributedContext, scene: Scene | None = None) -> Solver:
+    """The solver of a run, its tiling laid out, at its start. Collective: every rank of `ctx` calls it.
+
+    `scene` is one that `acquire` made for this context; None makes it.
+    """
     kind = Training if run.experiment.training else Inference
-    return kind(run, acquire(run, ctx), ctx)
+    return kind(run, scene or acquire(run, ctx), ctx)
